@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.backends import launch_limits
+from assay.backends import backend, launch_limits
 from assay.check import outcome
 from assay.check.judge import Finding
 from assay.coverage import Effort, plan
@@ -40,6 +40,8 @@ class Built:
     trace: str = ""
     worker: Worker | None = None
     """The worker, if it is still healthy."""
+    idle: bool = False
+    """Whether the kernel launched nothing on any workload, and an output has elements on some."""
 
 
 def build(
@@ -90,8 +92,18 @@ def build(
         built.finding, built.worker = Finding(lost.how, lost.detail), None
         return built
     if not built.instances and any(map(_writes, chosen)):
-        built.finding = Finding("launch", f"the kernel launches nothing on any of {built.workloads} workloads")
+        built.finding, built.idle = nothing_launched(kernel, built.workloads), True
     return built
+
+
+def nothing_launched(kernel: Kernel, workloads: int) -> Finding:
+    """Return the finding on a kernel that is right, if at all, by other means than its language: PyTorch's, say."""
+    language = backend(kernel.address.backend).title
+    return Finding(
+        "launch",
+        f"the kernel launches nothing in {language} on any of {workloads} workloads\n"
+        '  → compute the result in a kernel, or declare the language that does: backend="torch"',
+    )
 
 
 def _launches_alone(kernel: Kernel) -> bool:

@@ -38,6 +38,9 @@ _ENOUGH = 16
 _ENOUGH_INTERPRETED = 8
 """The number that suffices if all others have more programs than the interpreter runs."""
 
+_LISTED = ("triton", "numba")
+"""Languages all of whose launches on a GPU are listed among the artifacts."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -174,6 +177,8 @@ class Job:
             built.worker.close()
         if built.finding is None:
             return _for_target(passed, settings.target)
+        if built.idle and self.workload is None and self.kernel.address.backend == "numba":
+            return _nothing_launched(self.kernel, built.workloads, CheckEvidence.of(passed), record)
         if built.finding.detector != "build" or "refused" not in built.finding.what:
             return passed  # no compiler is available
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
@@ -253,6 +258,8 @@ class Job:
         artifacts = list({a["text_hash"]: a for a in seen.artifacts}.values())
         if why := self._undecided(seen):
             return record(Status.INCONCLUSIVE, why, None, evidence, artifacts)
+        if self.workload is None and self._idle(seen, here):
+            return _nothing_launched(self.kernel, seen.workloads, evidence, record)
         worst = max((e.share for e in seen.errors.values()), default=0.0)
         how = (
             f" in {'Triton’s interpreter' if here.mode == 'triton-interpret' else 'Numba’s simulator'}"
@@ -277,6 +284,15 @@ class Job:
             evidence,
             artifacts,
         )
+
+    def _idle(self, seen: Seen, here: Availability) -> bool:
+        """Return whether the kernel was right without a launch in its language, as far as launches are counted here.
+        Numba's simulator does not count them: what is built tells."""
+        if self.kernel.peer:
+            return False
+        if here.mode == "triton-interpret":
+            return not any(programs for _, programs in seen.launched)
+        return here.device == "cuda" and self.kernel.address.backend in _LISTED and not seen.artifacts
 
     def _undecided(self, seen: Seen) -> str:
         """Return why the results are no verdict; empty if they are one."""
@@ -363,6 +379,12 @@ class Job:
         if not instances:
             reason = f"{here.reason}; nothing is launched, since the outputs are empty"
         return record(Status.COMPILED, reason, None, evidence, instances), built.worker
+
+
+def _nothing_launched(kernel: Kernel, workloads: int, evidence: CheckEvidence, record: Callable[..., Record]) -> Record:
+    finding = building.nothing_launched(kernel, workloads)
+    evidence = replace(evidence, detector=finding.detector)
+    return record(Status.FAIL, f"{finding.detector}: {finding.what}", None, evidence)
 
 
 def _for_target(judged: Record, target: Target) -> Record:
