@@ -87,7 +87,7 @@ class Process:
         self._over = False
 
     def refuse(self, arm: str, why: str) -> None:
-        self.arms: tuple[str, ...] = tuple(a for a in self.arms if a != arm)
+        self.arms = tuple(a for a in self.arms if a != arm)
         self.refused[arm] = why
 
     def prepare(self) -> None:
