@@ -8,7 +8,7 @@ from assay.cli.model import infer as command
 from assay.errors import UsageError
 from assay.models.studies import study as shared
 from assay.models.studies.agreement import Errors
-from assay.models.studies.infer import Options, Plan, Trained, verb
+from assay.models.studies.infer import Options, Plan, Trained, planning, verb
 from assay.models.studies.infer import alone as alone_module
 from assay.models.studies.infer.alone import Times
 from assay.models.studies.infer.evidence import (
@@ -72,6 +72,32 @@ def test_a_variant_that_cannot_be_captured_is_started_again_without_graphs(monke
     verb.prepare_all([one])
     assert len(started) == 2 and one.arms == ("eager", "compiled") and one.failure is None
     assert one.refused == {"graphed": "it waits for the host"}
+
+
+def test_graphs_alone_are_refused_on_a_cpu_before_anything_runs():
+    with pytest.raises(UsageError, match="needs a GPU") as refused:
+        planning.plan("mnist-cnn", Options(arms=("graphed",), device="cpu"))
+    assert "--arm eager,compiled" in refused.value.fix
+
+
+def test_a_variant_that_can_be_run_in_none_of_the_arms_is_skipped_with_the_reason(monkeypatch):
+    class Fresh:
+        def __init__(self, *about):
+            pass
+
+        def ask(self, question, *more):
+            return {"failures": {"graphed": {"variant": "it waits for the host"}}}
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(shared, "Fresh", Fresh)
+    setup = Setup("mnist-cnn", "fp32", "cuda", threads=1)
+    planned = Plan(setup, Options(arms=("graphed",)), 1.0, (Variant("numba", {"gelu": "gelu/numba"}),), batches=(1, 4))
+    monkeypatch.setattr(verb, "times", lambda planned, tick: None)
+    records = list(verb.run(planned))
+    assert [(str(r.status), r.evidence["batch"]) for r in records] == [("skipped", 1), ("skipped", 4)]
+    assert all("it waits for the host" in r.reason for r in records)
 
 
 def test_when_one_of_several_is_wrong_use_none_is_left_running(monkeypatch):

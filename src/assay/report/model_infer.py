@@ -10,9 +10,9 @@ from typing import Any
 
 from assay.models.studies.infer.evidence import Boundary, InferEvidence
 from assay.record import Record, Status
+from assay.report.infer_runs import Run, runs
 from assay.report.infer_tables import (
     One,
-    by_model,
     by_pytorch,
     kept_out,
     layers,
@@ -35,27 +35,28 @@ _LONGEST = 12
 
 
 def parts(records: Sequence[Record]) -> Iterator[Table[Any] | Note]:
-    """Yield, for each model and format: the variants at one batch size, latency over batches, layers, sites, and what
-    was left out."""
-    for (model, number), group in by_model(read(records)).items():
-        timed = [one for one in group if one.record.median]
+    """Yield, for each run of a model in one format: the variants at one batch size, latency over batches, layers,
+    sites, and what was left out."""
+    for run in runs(read(records)):
+        timed = [one for one in run.ones if one.record.median]
         if timed:
             batch = shown_batch(timed)
             here = [one for one in timed if one.evidence.batch == batch]
-            yield variants(here, f"{model}  {number}, batch {batch}  ({_where(here[0])})")
+            yield variants(here, f"{run.name}, batch {batch}  ({_where(here[0])})")
             yield from (Note(text, loud=True) for text in conclusions(here))
             yield from map(Note, _notes(here))
             if len({one.evidence.batch for one in timed}) > 1:
-                yield over_batches(timed, f"{model}  {number}, latency by batch")
+                yield over_batches(timed, f"{run.name}, latency by batch")
             if any(one.evidence.layers for one in here):
-                yield layers(here, f"{model}  {number}, batch {batch}, by layer", _LONGEST)
+                yield layers(here, f"{run.name}, batch {batch}, by layer", _LONGEST)
             for one in (one for one in here if one.evidence.sites):
                 kernels = ", ".join(dict.fromkeys(row.kernel for row in one.evidence.sites or ()))
                 yield sites([one], f"{one.evidence.variant}, batch {batch}: {kernels}")
                 if (left := by_pytorch([one], f"{one.evidence.variant}, batch {batch}: computed by PyTorch")).rows:
                     yield left
                 yield from map(Note, _beside(one.evidence))
-        yield from map(Note, left_out(group))
+        yield from map(Note, left_out(run.ones))
+        yield from map(Note, _older(run))
 
 
 def _where(one: One) -> str:
@@ -63,6 +64,16 @@ def _where(one: One) -> str:
     place = count(evidence.threads, "thread") if evidence.threads else one.record.provenance.get("gpu") or ""
     weights, size = (evidence.weights or {}).get("from"), (evidence.model_bytes or {}).get("torch")
     return f"{place}; {weights} weights, {count(evidence.parameter_count or 0, 'parameter')}, {si(size, 'B', 3)}"
+
+
+def _older(run: Run) -> Iterator[str]:
+    """Yield a note on what only an older run of the same kernels measured."""
+    arms: dict[str, set[int]] = {}
+    for one in run.older:
+        arms.setdefault(one.evidence.arm, set()).add(one.evidence.batch)
+    if arms:
+        where = "; ".join(f"{arm} {', '.join(map(str, sorted(batches)))}" for arm, batches in arms.items())
+        yield f"only the newest run of these kernels is shown; an older one also measured the batch sizes {where}"
 
 
 def _notes(ones: Sequence[One]) -> Iterator[str]:

@@ -25,6 +25,8 @@ from assay.worker.limits import WorkerLost
 
 Tick = Callable[[str, int], None]
 """Called with the current activity and the number of this study's trials done."""
+Resumed = Callable[[str, int], None]
+"""Called once for a study that continues, with its name and the number of trials it has already."""
 _PREPARING = 24 * 3600.0
 """Seconds for the preparation before the trials: a base model may have to be trained."""
 _ALIKE = 3
@@ -37,8 +39,17 @@ _CHANGED = "another name (--study), or --restart"
 
 
 class Study:
-    def __init__(self, plan: Plan, planned: Planned, scheduler: Scheduler, storage: Storage, tick: Tick) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        planned: Planned,
+        scheduler: Scheduler,
+        storage: Storage,
+        tick: Tick,
+        resumed: Resumed = lambda name, kept: None,
+    ) -> None:
         self.plan, self.planned, self.scheduler, self.storage, self.tick = plan, planned, scheduler, storage, tick
+        self.resumed = resumed
         self._jobs = 0
         self._exhausted = False
         self._beaten = time.monotonic()
@@ -56,6 +67,8 @@ class Study:
             wanted = self.plan.trials or len(list(space.points(knobs)))
             self.ledger = Ledger(study, knobs, wanted)
             study.sampler = self._sampler(knobs, self.ledger.begun())
+            if kept := len(self.ledger.trials()):
+                self.resumed(self.planned.name, kept)
             if control is not None:
                 yield self.writer.control()
             yield from self._trials()

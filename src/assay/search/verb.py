@@ -15,7 +15,7 @@ from assay.search.options import Architecture, Common, Precision, Sensitivity
 from assay.search.planning import Plan
 from assay.search.scheduler import Scheduler
 from assay.search.storage import Storage
-from assay.search.study import Study
+from assay.search.study import Resumed, Study
 from assay.settings import settings_of
 
 KINDS: Mapping[str, tuple[type[Common], Callable[[str, Any], Plan]]] = {
@@ -35,7 +35,12 @@ def search(kind: str, model: str, **settings: Any) -> Iterator[Record]:
     return run(planned(model, settings_of(options, settings)))
 
 
-def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler | None = None) -> Iterator[Record]:
+def run(
+    plan: Plan,
+    tick: Tick = lambda text, done: None,
+    scheduler: Scheduler | None = None,
+    resumed: Resumed = lambda name, kept: None,
+) -> Iterator[Record]:
     """Yield records as they are ready. `scheduler`: where trials run; None: in processes on this machine, or on the
     cluster that the plan names."""
     done = before = 0
@@ -50,7 +55,7 @@ def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler |
         for planned in plan.studies:
             if isinstance(crew, Cluster):
                 planned = planned.on(crew.device)
-            yield from Study(plan, planned, crew, storage, shown).run()
+            yield from Study(plan, planned, crew, storage, shown, resumed).run()
             before = done
 
 

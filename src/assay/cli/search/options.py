@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A model with data of its own to be judged on: mnist-cnn, mnist-cnn-ln, bert-tiny, minilm-imdb."
+    ),
+]
 Trials = Annotated[int, typer.Option("--trials", help="That are finished in the end, those of earlier runs included.")]
 Sampler = Annotated[str, typer.Option("--sampler", help="tpe, random, grid or nsga2.")]
 Seeds = Annotated[str, typer.Option("--seeds", help="0,1,2: each its own base model, sampler and study.")]

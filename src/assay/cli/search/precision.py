@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli import options as common
-from assay.cli.compress.options import Html, Model, Png, integers
+from assay.cli.compress.options import Html, Png, integers
 from assay.cli.search import options as shared
 from assay.cli.search.study import finish
 
@@ -27,7 +27,7 @@ Seeded = Annotated[
 
 
 def precision(
-    model: Model = "mnist-cnn",
+    model: shared.Model = "mnist-cnn",
     trials: shared.Trials = 30,
     sampler: shared.Sampler = "tpe",
     format: Formats = "fixed",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import options as common
-from assay.cli.compress.options import Html, Model, Png, integers
+from assay.cli.compress.options import Html, Png, integers
 from assay.cli.search import options as shared
 from assay.cli.search.study import finish
 
@@ -20,7 +20,7 @@ Of = Annotated[str, typer.Option("--of", help="weights,inputs.")]
 
 
 def sensitivity(
-    model: Model = "mnist-cnn",
+    model: shared.Model = "mnist-cnn",
     format: Format = "fixed",
     width: Widths = "2,3,4,5,6,7,8",
     of: Of = "weights,inputs",

@@ -11,6 +11,7 @@ from assay.models.studies.infer.joined import alike
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
+from assay.report.infer_runs import runs
 from assay.report.infer_tables import One, read
 from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 
@@ -37,9 +38,10 @@ _KINDS = {"alone, cold": "cold", "alone, hot": "hot"}
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    timed = [one for one in read(records) if one.record.median]
-    several = len({rows.device(one.record) for one in timed}) > 1
-    points = [_point(one, _case(one, several)) for one in timed]
+    shown = [(run, one) for run in runs(read(records)) for one in run.ones if one.record.median]
+    several = len({rows.device(one.record) for _, one in shown}) > 1
+    timed = [(one, _case(one, run.label, several)) for run, one in shown]
+    points = [_point(one, case) for one, case in timed]
     if not points:
         return None
     arms = list(dict.fromkeys(p["arm"] for p in points))
@@ -47,8 +49,8 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     if gains := [p for p in points if "gain" in p]:
         drawn.append(alt.hconcat(*(_gain(points, gains, arm) for arm in arms), spacing=26))
     groups: dict[tuple[str, str], list[One]] = {}
-    for one in timed:
-        groups.setdefault((_case(one, several), one.evidence.variant), []).append(one)
+    for one, case in timed:
+        groups.setdefault((case, one.evidence.variant), []).append(one)
     if saved := [row for (case, _), group in groups.items() for row in savings(group, case)]:
         panels = [_savings(saved, name) for name in dict.fromkeys(row["variant"] for row in saved)]
         drawn.append(alt.concat(*panels, columns=3, spacing=26))
@@ -60,9 +62,10 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     )
 
 
-def _case(one: One, several: bool) -> str:
-    """Return the name of the case; it includes the device if there are several."""
-    return " · ".join([one.record.kernel, one.evidence.dtype, *[rows.device(one.record)] * several])
+def _case(one: One, label: str, several: bool) -> str:
+    """Return the name of the case: one run of a model. It includes the device if there are several."""
+    device = rows.device(one.record) if several else ""
+    return " · ".join(filter(None, (one.record.kernel, one.evidence.dtype, label, device)))
 
 
 def _point(one: One, case: str) -> rows.Row:

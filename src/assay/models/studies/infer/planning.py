@@ -161,6 +161,8 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
     if strange := sorted(set(options.alone or ()) - set(options.batches)):
         raise UsageError(f"--alone {strange[0]}: that batch size is not run", fix=f"--alone {max(options.batches)}")
     device = study.device(options.device)
+    if device == "cpu" and options.arms and set(options.arms) <= {"graphed"}:
+        raise UsageError("the arm 'graphed' needs a GPU: CUDA graphs are of a GPU", fix="--arm eager,compiled")
     subject = _subject(known, options, number, device)
     budget = options.effort.budget or BUDGET[device]
     # Wrong kernel names are found without the model.

@@ -73,7 +73,9 @@ class Process:
         self.planned, self.variant = planned, variant
         self._tick: Tick = lambda text: tick(f"{variant.name}: {text}")
         self.batches = INTERPRETED if variant.interpreted else planned.batches
-        self.arms = tuple(a for a in planned.arms if not variant.interpreted or a == "eager") or ("eager",)
+        self.arms: tuple[str, ...] = tuple(a for a in planned.arms if not variant.interpreted or a == "eager") or (
+            "eager",
+        )
         self.refused: dict[str, str] = {}
         """Arm → why it is not run."""
         if "graphed" in self.arms and planned.subject.device == "cpu":
@@ -95,7 +97,8 @@ class Process:
             if why := self.about.get("failures", {}).get("graphed"):
                 ((whose, what),) = why.items()
                 self.refuse("graphed", what if whose == "variant" else f"torch itself: {what}")
-                self.about = self._prepare()
+                if self.arms:
+                    self.about = self._prepare()
         except Failure as failure:
             if failure.mistake and self.variant.name == OWN:  # the user's own rules
                 raise failure.mistake from None
@@ -168,6 +171,10 @@ def _records(process: Process, alone: Times) -> Iterator[Record]:
         assert process.failure is not None
         evidence = InferEvidence.read(case().about() | {"mode": variant.mode})
         yield record(planned, case(), process.failure.status, str(process.failure), evidence)
+        return
+    if not process.arms:
+        for batch in process.batches:
+            yield from (skipped(planned, case(arm, batch), why) for arm, why in process.refused.items())
         return
     if variant.rules and (idle := [batch for batch in process.batches if not about["sites"][str(batch)]]):
         evidence = InferEvidence.read(case().about() | {"mode": variant.mode, "swap": about["swap"]})
