@@ -26,9 +26,9 @@ def mine(x, i, w, *, eps):
 def test_every_argument_is_described():
     assert signature(mine) == "mine(x, i, w, *, eps, out, top=None)"
     assert [(p.name, p.what, p.description) for p in parts(mine)] == [
-        ("x", "input", "rows × cols; any strides; -10 … 10, NaN"),
-        ("i", "input", "rows; int64; 0 … cols − 1"),
-        ("w", "input", "cols; optional; -10000 … 10000, NaN, ∞, −∞; row stochastic"),
+        ("x", "input", "rows × cols; any strides; -10 to 10, NaN"),
+        ("i", "input", "rows; int64; 0 to cols − 1"),
+        ("w", "input", "cols; optional; -10000 to 10000, NaN, ∞, −∞; row stochastic"),
         ("eps", "attribute", "1e-05, also 0.001"),
         ("out", "output", "rows × cols; may be the memory of x"),
         ("top", "output", "rows; fp32; optional"),

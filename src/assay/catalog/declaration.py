@@ -52,11 +52,11 @@ def _input(tensor: Tensor) -> list[str]:
     if tensor.given is not None:
         values = "computed from the other inputs"
     elif tensor.index:
-        values = f"0 … {tensor.index} − 1"
+        values = f"0 to {tensor.index} − 1"
     else:
         low, high = tensor.range
         specials = tensor.specials if tensor.dtype is None or dtype(tensor.dtype).is_float else ()
-        values = ", ".join([f"{low:g} … {high:g}", *map(_special, specials)])
+        values = ", ".join([f"{low:g} to {high:g}", *map(_special, specials)])
     form = tensor.form if isinstance(tensor.form, str) else getattr(tensor.form, "__name__", "")
     return [*_tensor(tensor), values, *([form.replace("_", " ")] if form else [])]
 

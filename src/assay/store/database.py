@@ -262,8 +262,6 @@ def _refuse_unknown(connection: Connection, verb: str | None) -> None:
 def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list[ColumnElement[bool]]:
     if (status := equal.get("status")) and status not in list(Status):
         raise UsageError(f"no status '{status}'", fix=f"one of: {', '.join(Status)}")
-    if (verb := equal.get("verb")) and verb not in VERBS:
-        raise UsageError(f"no verb '{verb}' has records", fix=f"{did_you_mean(verb, VERBS)}one of: {', '.join(VERBS)}")
     wanted = [records.c[name] == fit(str(value)) for name, value in equal.items() if value is not None]
     return [*wanted, records.c.time >= when.since(since)] if since else wanted
 
