@@ -299,6 +299,7 @@ def test_a_test_in_which_nothing_was_verified_fails(tmp_path):
         assay.verify(file, dtypes="bf16")
     records = assay.verify(file, dtypes=("fp32", "bf16"), workloads=2)
     assert {record.dtype: record.status for record in records} == {"fp32": "pass", "bf16": "skipped"}
+    assert {record.dtype: record.evidence.get("written_for") for record in records} == {"fp32": None, "bf16": ["fp32"]}
 
 
 def test_a_kernel_that_only_returns_says_so_and_is_judged(tmp_path):
