@@ -143,3 +143,11 @@ def test_a_reference_that_raises_is_named_with_its_line_and_the_workload(cols, s
         assert f"op row_max: the reference failed: {said}" in record.reason
         assert f"(on rows=3,cols={cols},dtype=fp32)" in record.reason and "k.py:1" in record.reason
         assert advice in record.reason
+
+
+def test_a_reference_with_another_shape_than_declared_is_named_on_the_workload_where_it_shows(write):
+    declared = "return x.max(-1).values"
+    squeezed = MAXIMUM.replace(declared, f"{declared}.squeeze()").replace("cols != 1", "cols != 1 and w.rows > 0")
+    for record in check(write("k.py", squeezed), workload="rows=1,cols=5,dtype=fp32"):
+        assert record.status == "inconclusive" and "k.py:4" in record.reason
+        assert "op row_max: the reference returns shape (), `out` is declared (rows)=(1,) (on rows=1" in record.reason
