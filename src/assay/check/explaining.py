@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from assay.check import leftovers, runs
+from assay.check import leftovers, overflow, runs
 from assay.check.buffers import same
 from assay.check.case import Case
 from assay.check.judge import Finding
@@ -73,6 +73,13 @@ def _stale(cases: list[Case], index: int, call: Done, earlier: Done) -> Finding 
             which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
             return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
     return None
+
+
+def beside_pytorch(finding: Finding, wrong: str) -> Finding:
+    """Return the finding with the note that PyTorch is wrong on this workload too, and what to do about it."""
+    what, *steps = finding.what.split("\n  → ")
+    steps = [*filter(None, [overflow.advice(wrong)]), *steps]
+    return replace(finding, what="\n  → ".join([f"{what}; PyTorch itself is wrong with {wrong}", *steps]))
 
 
 def fenced_off(outcome: Outcome, fence: str) -> Outcome:
