@@ -51,7 +51,7 @@ def test_a_hidden_overflow_of_the_reference_excuses_no_kernel(write):
     records = {r.variant: r for r in assay.check(write("wraps.py", SOURCE), workloads=24)}
     for name, what in (
         ("squares_in_fp16", "fp16 arithmetic, which overflows\n  → compute in float32, and round only the result"),
-        ("zero_where_it_wraps", "int8 arithmetic, which wraps around\n  → convert to a wider integer before the arithmetic"),
+        ("zero_where_it_wraps", "int8 arithmetic, which wraps around\n  → compute in a wider integer"),
     ):
         finding, _, note = records[name].reason.partition("; PyTorch itself is wrong with ")
         assert records[name].failed and finding.startswith(("values: `out`", "nonfinite: `out`")) and note == what

@@ -180,7 +180,7 @@ class _Crew:
 
 
 def _with_dtypes(record: Record, job: Job) -> Record:
-    """Return the record with the kernel's dtypes if it was skipped for a dtype that is not one of them: the reports then
+    """Return the record with the kernel's dtypes if it was skipped for a dtype that is not one of them. Reports then
     leave out older results of that dtype."""
     dtypes = job.kernel.dtypes
     if record.status is not Status.SKIPPED or not dtypes or job.dtype.name in dtypes:

@@ -34,7 +34,7 @@ def advice(what: str) -> str:
     """Return what a kernel does about an arithmetic that leaves its range; empty if it is a library that is wrong."""
     if what.endswith(_OVERFLOWS):
         return "compute in float32, and round only the result"
-    return "convert to a wider integer before the arithmetic" if what.endswith(_WRAPS) else ""
+    return "compute in a wider integer" if what.endswith(_WRAPS) else ""
 
 
 _OVERFLOWS, _WRAPS = "arithmetic, which overflows", "arithmetic, which wraps around"
