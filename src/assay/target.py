@@ -20,13 +20,22 @@ class Target:
         return self.name
 
 
+KNOWN = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
+"""The compute capabilities of NVIDIA's compilers up to CUDA 13. A compiler that is asked for any other may abort."""
+_SUFFIXES = {"": KNOWN[0], "a": 90, "f": 100}
+"""Each suffix, with the least capability that has it."""
+
+
 def target(name: str | Target) -> Target:
     if isinstance(name, Target):
         return name
-    if name == "cpu" or re.fullmatch(r"sm_[1-9]\d{1,2}[af]?", name):
+    parts = re.fullmatch(r"sm_([1-9]\d{1,2})([af]?)", name)
+    if name == "cpu" or (parts and int(parts[1]) in KNOWN and int(parts[1]) >= _SUFFIXES[parts[2]]):
         return Target(name)
+    known = ", ".join(f"sm_{capability}" for capability in KNOWN)
     raise UsageError(
-        f"no target called '{name}'", fix="a GPU architecture such as sm_80, sm_90, sm_90a, sm_100; or cpu"
+        f"no target called '{name}'",
+        fix=f"a GPU architecture: {known}; with an a from sm_90a, with an f from sm_100f; or cpu",
     )
 
 

@@ -86,7 +86,7 @@ def test_variants_in_one_file_are_kernels_of_their_own(write):
     for kernel, op in choices:
         named, _, asked = called(kernel, op).split()
         assert select([named], asked) == [(kernel, op)], "a replay runs this one alone"
-    with pytest.raises(UsageError, match=r"two\.cu has no kernel gelu/cuda:third\n  → it has: gelu/cuda:first"):
+    with pytest.raises(UsageError, match=r"two\.cu has no kernel gelu/cuda:third\n  → .*gelu/cuda:first"):
         select([f"{file}:gelu/cuda:third"])
 
 

@@ -51,6 +51,7 @@ def test_ops_of_one_name_in_two_files_have_kernels_of_their_own(write):
             "row_sum/torch:mine, row_sum/torch, row_sum/inductor",
         ),
         ("mine.py:gelu/torch", "declares no op called 'gelu'", "it declares: row_sum"),
+        ("other.py:gelu/torch:mien", "other.py has no kernel gelu/torch:mien", "did you mean gelu/torch:mine?"),
         ("row_sum/torch", "no kernel called 'row_sum/torch'", "of an op of yours: FILE.py:row_sum/torch"),
         ("none.py:row_sum/torch", "no file called none.py", "check the path"),
     ],
@@ -58,6 +59,7 @@ def test_ops_of_one_name_in_two_files_have_kernels_of_their_own(write):
 def test_what_is_not_there_is_refused_with_what_is(wanted, complaint, advice, write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("mine.py", OP + KERNEL.format(name="mine"))
+    write("other.py", "from assay import kernel" + KERNEL.format(name="mine").replace("row_sum", "gelu"))
     with pytest.raises(AssayError) as refused:
         select([wanted])
     assert complaint in str(refused.value) and advice in refused.value.fix

@@ -220,6 +220,9 @@ def test_a_launch_comment_that_makes_no_sense_is_explained(comment, complaint, a
         (("check", "x.cu"), "no file called x.cu"),
         (("check", "gelu", "--dtype", "fp8"), "no dtype called 'fp8'"),
         (("check", "gelu", "--target", "sm90"), "no target called 'sm90'"),
+        (("check", "gelu", "--target", "sm_99"), "no target called 'sm_99'"),
+        (("inspect", "gelu/cuda", "--target", "sm_99"), "no target called 'sm_99'"),
+        (("check", "gelu", "--target", "sm_80a"), "no target called 'sm_80a'"),
         (("check", "gelu/torch", "--workload", "n=5,m=2"), "gelu has no 'm'"),
         (("check", "gelu/torch", "--param", "BLOCK"), "not name=value"),
         (("check", "gelu/triton", "--param", "BLOK=2"), "gelu/triton has no tunable 'BLOK'"),
@@ -299,6 +302,7 @@ def test_a_test_in_which_nothing_was_verified_fails(tmp_path):
         assay.verify(file, dtypes="bf16")
     records = assay.verify(file, dtypes=("fp32", "bf16"), workloads=2)
     assert {record.dtype: record.status for record in records} == {"fp32": "pass", "bf16": "skipped"}
+    assert {record.dtype: record.evidence.get("written_for") for record in records} == {"fp32": None, "bf16": ["fp32"]}
 
 
 def test_a_kernel_that_only_returns_says_so_and_is_judged(tmp_path):

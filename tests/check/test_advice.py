@@ -143,3 +143,50 @@ def test_a_reference_that_raises_is_named_with_its_line_and_the_workload(cols, s
         assert f"op row_max: the reference failed: {said}" in record.reason
         assert f"(on rows=3,cols={cols},dtype=fp32)" in record.reason and "k.py:1" in record.reason
         assert advice in record.reason
+
+
+def test_a_reference_with_another_shape_than_declared_is_named_on_the_workload_where_it_shows(write):
+    declared = "return x.max(-1).values"
+    squeezed = MAXIMUM.replace(declared, f"{declared}.squeeze()").replace("cols != 1", "cols != 1 and w.rows > 0")
+    for record in check(write("k.py", squeezed), workload="rows=1,cols=5,dtype=fp32"):
+        assert record.status == "inconclusive" and "k.py:4" in record.reason
+        assert "op row_max: the reference returns shape (), `out` is declared (rows)=(1,) (on rows=1" in record.reason
+
+
+MEAN = """
+    from numba import njit
+    from assay import Axis, Tensor, kernel, op
+
+    @op(
+        axes={"rows": Axis(), "cols": Axis()},
+        inputs={"x": Tensor("rows", "cols")},
+        outputs={"out": Tensor("rows")},
+    )
+    def row_mean(x):
+        return x.mean(-1)
+
+    @njit
+    def rows(x, y):
+        for i in range(x.shape[0]):
+            y[i] = x[i].sum() / x.shape[1]
+
+    @kernel("row_mean")
+    def divides(x, *, out):
+        rows(x.numpy(), out.numpy())
+
+    @kernel("row_mean", backend="torch")
+    def assigns(x, *, out):
+        out = x.mean(-1)
+"""
+
+
+def test_a_division_by_an_empty_axis_is_told_how_to_exclude_it(write):
+    (record,) = check(f"{write('k.py', MEAN)}:row_mean/njit:divides", workload="rows=1,cols=0,dtype=fp32")
+    assert record.failed and "ZeroDivisionError: division by zero" in record.reason
+    assert "→ return early where cols is 0; if" in record.reason and "declare cols as Axis(min=1)" in record.reason
+
+
+def test_a_kernel_without_launches_that_writes_nothing_hears_nothing_of_them(write):
+    (record,) = check(f"{write('k.py', MEAN)}:row_mean/torch:assigns", workload="rows=3,cols=5,dtype=fp32")
+    assert record.reason.startswith("unwritten: nothing was written to `out`") and "launch" not in record.reason
+    assert "`out = …` only names another one" in record.reason

@@ -50,10 +50,12 @@ def in_int32(q, zero, scale, *, out):
 def test_a_hidden_overflow_of_the_reference_excuses_no_kernel(write):
     records = {r.variant: r for r in assay.check(write("wraps.py", SOURCE), workloads=24)}
     for name, what in (
-        ("squares_in_fp16", "fp16 arithmetic, which overflows"),
-        ("zero_where_it_wraps", "int8 arithmetic, which wraps around"),
+        ("squares_in_fp16", "fp16 arithmetic, which overflows\n  → compute in float32, and round only the result"),
+        ("zero_where_it_wraps", "int8 arithmetic, which wraps around\n  → compute in a wider integer"),
     ):
-        assert records[name].failed and f"PyTorch itself is wrong with {what}" in records[name].reason
+        finding, _, note = records[name].reason.partition("; PyTorch itself is wrong with ")
+        assert records[name].failed and finding.startswith(("values: `out`", "nonfinite: `out`")) and note == what
+        assert records[name].evidence["torch_wrong"]
     for name in ("in_fp32", "in_int32"):
         assert records[name].status == "pass" and "PyTorch itself is wrong with" in records[name].reason
 

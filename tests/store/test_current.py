@@ -154,6 +154,21 @@ CASES = {
         ],
         {"r2"},
     ),
+    "a kernel that is no longer written for a dtype has no older results of that dtype": (
+        [
+            made(1, "fail", "dtype=bf16"),
+            made(2, "fail", "rows=1,cols=1,dtype=bf16", about={"gpu": "another"}),
+            made(3, "fail", "rows=2,cols=2,dtype=bf16", "bench", evidence={"parameters": {"BLOCK": 64}}),
+            made(4, "pass", "dtype=fp32"),
+            made(5, "pass", "dtype=bf16", kernel="rowsum/torch:other"),
+            made(6, "skipped", "dtype=bf16", hash="b" * 16, evidence={"written_for": ["fp32"]}),
+        ],
+        {"r4", "r5", "r6"},
+    ),
+    "a kernel that was skipped for another reason keeps them": (
+        [made(1, "fail", "rows=1,cols=1,dtype=bf16"), made(2, "skipped", "dtype=bf16", hash="b" * 16)],
+        {"r1", "r2"},
+    ),
     "another run of inspect supersedes all functions of the older one": (
         [function(1, "fail", "partial"), function(1, "compiled", "join"), function(2, "compiled", "whole")],
         {"r2"},

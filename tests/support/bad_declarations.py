@@ -199,8 +199,14 @@ op(
 op(
     "a reference of another shape",
     f"{AXES}, {IN}, {OUT}",
-    "f.py:4: op mine: the reference gives 'out' the shape ()",
+    "f.py:4: op mine: the reference returns shape (), `out` is declared",
     body="return x.sum()",
+)
+op(
+    "a reference with another axis",
+    'axes={"rows": Axis(), "cols": Axis()}, inputs={"x": Tensor("rows", "cols")}, outputs={"out": Tensor("cols")}',
+    "op mine: the reference returns shape (rows)=(3,), `out` is declared (cols)=(5,) (on rows=3,cols=5,",
+    body="return x.sum(-1)",
 )
 op(
     "a reference of two results",

@@ -234,13 +234,23 @@ def _of_address(file: Path, wanted: str, files: _Files, op_given: str | None = N
     own = [choice for choice in choices if choice[0].name == wanted]
     if own:
         return own
-    if file.suffix == ".cu":
-        raise UsageError(f"{file} has no kernel {wanted}", fix=f"it has: {', '.join(k.name for k, _ in choices)}")
-    op = files.op_in(file, wanted.partition("/")[0], str(file))
+    name = wanted.partition("/")[0]
+    declared = files.contents(file).ops
+    elsewhere = name not in declared and (not declared or any(kernel.address.op == name for kernel, _ in choices))
+    if file.suffix == ".cu" or (choices and elsewhere):
+        raise _no_kernel(file, wanted, [kernel for kernel, _ in choices])
+    op = files.op_in(file, name, str(file))
     kernels = completed(op, [kernel for kernel, _ in choices])
     if named := [kernel for kernel in kernels if kernel.name == wanted]:
         return [(kernel, op) for kernel in named]
-    raise UsageError(f"{file} has no kernel {wanted}", fix=f"it has: {', '.join(k.name for k in kernels)}")
+    raise _no_kernel(file, wanted, kernels)
+
+
+def _no_kernel(file: Path, wanted: str, kernels: list[Kernel]) -> UsageError:
+    names = [kernel.name for kernel in kernels]
+    near = did_you_mean(wanted, names)
+    others = "" if near and all(name in near for name in names) else f"it has: {', '.join(names)}"
+    return UsageError(f"{file} has no kernel {wanted}", fix=f"{near}{others}".strip())
 
 
 def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:

@@ -14,7 +14,7 @@ from typing import Any
 from assay.check import leftovers, runs
 from assay.check.buffers import Buffers
 from assay.check.case import Case
-from assay.check.explaining import fenced_off, only_there
+from assay.check.explaining import empty, fenced_off, only_there
 from assay.check.judge import Finding
 from assay.check.outcome import LEAST, Conditions, Outcome, raised
 from assay.check.runs import Done, Run
@@ -53,6 +53,7 @@ class Caller:
         """`places`: at how many addresses calls may be made. `fence`: the side of the tensors on which memory is
         unmapped in all calls; empty: it depends on the place."""
         self.worker, self.conditions, self.large, self.fence = worker, conditions, large, fence
+        self._workload = workload
         # Not from the workload's seed: a kernel must not be able to predict these values.
         self.rng = random.Random(secrets.randbits(128))
         self.layout = Call.of(kernel, workload, conditions.here.mode, conditions.parameters)
@@ -106,7 +107,8 @@ class Caller:
         try:
             answer = self.worker.ask(ask, given)
         except Refused as refused:
-            return only_there(one, fenced_off(raised(refused.failure, self.seconds), fence))
+            outcome = empty(raised(refused.failure, self.seconds), self._workload)
+            return only_there(one, fenced_off(outcome, fence))
         except WorkerLost as lost:
             if lost.blameless:
                 raise

@@ -149,7 +149,8 @@ class Trial:
         return self.caller.call(one, cases[one.values], done[0] if done else None)
 
     def _unwritten(self, done: list[Done]) -> Finding | None:
-        what = leftovers.unwritten(self.layout.outputs, [(d.result, d.held) for d in done])
+        calls, backend = [(d.result, d.held) for d in done], self.layout.kernel.address.backend
+        what = leftovers.unwritten(self.layout.outputs, calls, backend)
         return Finding("unwritten", what) if what else None
 
     def _looked_at(self, cases: list[Case], done: list[Done]) -> Outcome:

@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay import meanwhile, provenance
@@ -172,11 +172,20 @@ class _Crew:
                     worker.close()
         if watch.lost and healthy:
             healthy.close()
-        return record, None if watch.lost else healthy, watch.lost
+        return _with_dtypes(record, job), None if watch.lost else healthy, watch.lost
 
     def _put(self, item: Verdict | Through) -> None:
         if not self.stop.is_set():  # results during shutdown are meaningless
             self._done.put(item)
+
+
+def _with_dtypes(record: Record, job: Job) -> Record:
+    """Return the record with the kernel's dtypes if it was skipped for a dtype that is not one of them. Reports then
+    leave out older results of that dtype."""
+    dtypes = job.kernel.dtypes
+    if record.status is not Status.SKIPPED or not dtypes or job.dtype.name in dtypes:
+        return record
+    return replace(record, evidence={**record.evidence, "written_for": list(dtypes)})
 
 
 def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -> Record:

@@ -133,6 +133,8 @@ class CheckEvidence(Evidence):
     """How many workloads the user asked for; absent where that was left to the plan."""
     parameters: dict[str, Any] | None = None
     """Tunables that were set for this run."""
+    written_for: list[str] | None = None
+    """The dtypes that the kernel is written for, if it was skipped because this one is not among them."""
 
     @property
     def worst_share(self) -> float | None:

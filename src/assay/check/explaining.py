@@ -6,14 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
-from assay.check import leftovers, runs
+from assay.catalog.reader import LIBRARY
+from assay.check import leftovers, overflow, runs
 from assay.check.buffers import same
 from assay.check.case import Case
 from assay.check.judge import Finding
 from assay.check.outcome import Outcome
 from assay.check.runs import Done, Run
 from assay.lazy import torch
+from assay.workload import Workload
 
 _ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)
 """The error of CUDA, CuPy and Numba for an access to an unmapped address."""
@@ -75,6 +78,13 @@ def _stale(cases: list[Case], index: int, call: Done, earlier: Done) -> Finding 
     return None
 
 
+def beside_pytorch(finding: Finding, wrong: str) -> Finding:
+    """Return the finding with the note that PyTorch is wrong on this workload too, and what to do about it."""
+    what, *steps = finding.what.split("\n  → ")
+    steps = [*filter(None, [overflow.advice(wrong)]), *steps]
+    return replace(finding, what="\n  → ".join([f"{what}; PyTorch itself is wrong with {wrong}", *steps]))
+
+
 def fenced_off(outcome: Outcome, fence: str) -> Outcome:
     """Explain a launch that fails because memory beside the tensors is unmapped: it accesses memory outside them."""
     finding = outcome.finding
@@ -83,6 +93,18 @@ def fenced_off(outcome: Outcome, fence: str) -> Outcome:
     what = f"it reads or writes outside its tensors: with no memory {fence} them the launch fails "
     what += f"({finding.what})\n  → give that access a mask or a condition"
     return replace(outcome, finding=Finding("overread", what))
+
+
+def empty(outcome: Outcome, workload: Workload) -> Outcome:
+    """Say what to do about a division by zero on a workload with an axis of size zero."""
+    finding, axes = outcome.finding, [axis for axis, size in workload.axes if size == 0]
+    if finding is None or outcome.detail.get("type") != "ZeroDivisionError" or not axes or "→" in finding.what:
+        return outcome
+    which = " or ".join(axes)
+    what = f"{finding.what}\n  → return early where {which} is 0"
+    if LIBRARY not in Path(workload.op.source).parents:
+        what += f"; if empty tensors are not in the op's contract, declare {which} as Axis(min=1)"
+    return replace(outcome, finding=replace(finding, what=what))
 
 
 def only_there(one: Run, outcome: Outcome) -> Outcome:

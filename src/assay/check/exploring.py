@@ -14,8 +14,10 @@ from assay.catalog.asked import memory_needed
 from assay.catalog.signature import with_default
 from assay.check import trial
 from assay.check.ahead import Ahead
+from assay.check.explaining import beside_pytorch
 from assay.check.judge import Finding
 from assay.check.outcome import Conditions, Outcome
+from assay.check.plain import VENDOR
 from assay.check.seen import Seen
 from assay.check.shrink import shrink
 from assay.coverage import Effort, Planned, branches, constants
@@ -156,7 +158,11 @@ class Exploration:
         if outcome.lost:
             worker.close()
             self.worker = None
-        return outcome
+        wrong = outcome.torch_wrong
+        own = wrong not in VENDOR.values() or self.kernel.address.backend == "torch"
+        if outcome.finding is None or not wrong or not own or self.kernel.peer:
+            return outcome
+        return replace(outcome, finding=beside_pytorch(outcome.finding, wrong))
 
     def close(self) -> None:
         if self._ahead:
@@ -245,7 +251,8 @@ class Exploration:
         self.seen.tried.append(row)
         self.seen.add(row.workload, outcome)
         if finding:
-            self.seen.failure = (row.workload, outcome)
+            excuse = outcome.torch_wrong if self.kernel.peer else ""
+            self.seen.failure = (row.workload, replace(outcome, torch_wrong=excuse))
         return finding is not None
 
     def _look_for_state(self) -> None:

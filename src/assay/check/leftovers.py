@@ -23,6 +23,9 @@ KINDS = {
 """Each kind with its description. A NaN propagates through arithmetic, a number exposes code that adds to it, plausible
 contents expose a kernel that does not overwrite values that look right. For integers, `nan` is a number too."""
 
+_NO_LAUNCH = ("torch", "inductor", "njit")
+"""Languages whose kernels are plain calls."""
+
 
 def before(
     kind: str,
@@ -97,9 +100,11 @@ def replaced(result: torch.Tensor, right: torch.Tensor, which: torch.Tensor) -> 
     return chosen.view(result.dtype)
 
 
-def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
+def unwritten(
+    specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]], backend: str = ""
+) -> str:
     """Describe the elements that no call has written; empty if there are none. `calls` has the results of each call and
-    the contents before it: an element that every call left unchanged was never written."""
+    the contents before it: an element that every call left unchanged was never written. `backend`: the kernel's."""
     first, held = calls[0]
     for spec in specs:
         name, number = spec.name, dtype(spec.dtype)
@@ -113,6 +118,9 @@ def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Ten
         if count := int(never.sum()):
             total = never.numel()
             if count == total:
-                return f"nothing was written to `{name}`: the kernel launched nothing, or wrote elsewhere"
+                why = "the kernel launched nothing, or wrote elsewhere"
+                if backend in _NO_LAUNCH:
+                    why = f"the result must be written into that tensor, and `{name} = …` only names another one"
+                return f"nothing was written to `{name}`: {why}"
             return f"{count} of {total} elements of `{name}` were never written, first at {int(never.nonzero()[0])}"
     return ""

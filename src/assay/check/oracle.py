@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import Any
 
 from assay.check import evaluations, overflow, raising, rounding, special_inputs
+from assay.check.shapes import verify_shapes
 from assay.check.undeclared import Undeclared, undeclared
 from assay.dtype import DType, dtype
 from assay.float64 import exactly, widened
@@ -141,6 +142,7 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     with raising.named(workload, "the reference failed"):
         results = exactly(op.reference, wide, attributes)
     exact = _per_output(op, results)
+    verify_shapes(workload, inputs, exact)
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
         scale = dict(_per_output(op, exactly(op.magnitude, wide, attributes)))

@@ -30,6 +30,14 @@ def in_wide_formats(workload: Workload, inputs: dict[str, torch.Tensor]) -> tupl
     return dict(zip(op.outputs, rounded, strict=True)), what
 
 
+def advice(what: str) -> str:
+    """Return what a kernel does about an arithmetic that leaves its range; empty if it is a library that is wrong."""
+    if what.endswith(_OVERFLOWS):
+        return "compute in float32, and round only the result"
+    return "compute in a wider integer" if what.endswith(_WRAPS) else ""
+
+
+_OVERFLOWS, _WRAPS = "arithmetic, which overflows", "arithmetic, which wraps around"
 _Seen = tuple[str, str, int, int]
 """Of one result: the operation, its dtype, how many values are not finite, and the sum of integers."""
 
@@ -50,12 +58,12 @@ def _left_its_range(narrow: list[_Seen], wide: list[_Seen]) -> str:
         if count > least:
             return _overflows(number)
         if total != right and number != wider:
-            return f"{dtype(number).name} arithmetic, which wraps around"
+            return f"{dtype(number).name} {_WRAPS}"
     return ""
 
 
 def _overflows(number: str) -> str:
-    return f"{dtype(number).name} arithmetic, which overflows"
+    return f"{dtype(number).name} {_OVERFLOWS}"
 
 
 def _wide(value: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,9 @@ A newer record supersedes an older one
 - that is a failure or an inconclusive check, if the newer one is a complete check of the same kernel, dtype, device,
   target and parameters that found nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed
   kernel is never recorded again. The kernel's source must have changed as well if the check was of fewer workloads than
-  usual, which may miss the failure, or if the failure is of another verb, which may find what `check` does not."""
+  usual, which may miss the failure, or if the failure is of another verb, which may find what `check` does not.
+- of the same kernel and dtype, of any verb and on any device, if the newer one is a check that was skipped because the
+  kernel is not written for that dtype."""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from typing import Any, TypeVar
 from assay.record import LIBRARY, Record, Status
 
 T = TypeVar("T")
-EVIDENCE = ("threads", "parameters", "asked_workloads", "target", "name", "rules", "config")
+EVIDENCE = ("threads", "parameters", "asked_workloads", "target", "name", "written_for", "rules", "config")
 """The parts of a record's evidence that the rule reads."""
 _ADD_A_SUFFIX = ("triton", "numba")
 """Languages that build sm_90 as sm_90a themselves: for them, these are one target."""
@@ -54,6 +56,8 @@ class Entry:
     asked: str
     """Number of workloads that the user asked a check for; empty if the plan decided."""
     status: str
+    not_written: bool = False
+    """check: whether the kernel was skipped because it is not written for the dtype."""
 
     @classmethod
     def of(cls, record: Record) -> Entry:
@@ -81,6 +85,11 @@ class Entry:
     def subject(self) -> tuple[str, ...]:
         """Key of what a complete check judges: all workloads of a kernel in one dtype on one device."""
         return *self._kernel, self.dtype
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Key of the kernel and the dtype, on any device."""
+        return self.kernel, self._file, self.dtype
 
     @property
     def clears(self) -> bool:
@@ -111,20 +120,24 @@ class Entry:
 
     @property
     def _kernel(self) -> tuple[str, ...]:
+        return self.kernel, self._file, self.device, self.cores, self.parameters
+
+    @property
+    def _file(self) -> str:
         # The library's addresses are unique, and a kernel may move from one of its files to another.
-        file = "" if self.file.startswith(LIBRARY) else self.file
-        return self.kernel, file, self.device, self.cores, self.parameters
+        return "" if self.file.startswith(LIBRARY) else self.file
 
 
-def from_evidence(verb: str, backend: str, evidence: Mapping[str, Any]) -> dict[str, str]:
+def from_evidence(verb: str, backend: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an entry that come from a record's evidence."""
-    threads, parameters, asked, target, name, *model = (str(evidence.get(part) or "") for part in EVIDENCE)
+    threads, parameters, asked, target, name, written_for, *model = (str(evidence.get(part) or "") for part in EVIDENCE)
     return {
         "threads": threads,
         "parameters": " ".join(filter(None, (parameters, *(model if verb == "model" else ())))),
         "asked": asked,
         "target": target.rstrip("af") if backend in _ADD_A_SUFFIX else target,
         "function": name if verb == "inspect" else "",
+        "not_written": verb == "check" and bool(written_for),
     }
 
 
@@ -133,19 +146,25 @@ def current(entries: Iterable[tuple[Entry, T]]) -> list[tuple[Entry, T]]:
     kept: dict[int, tuple[Entry, T]] = {}
     at_point: dict[tuple[str, ...], set[int]] = {}
     of_subject: dict[tuple[str, ...], set[int]] = {}
+    of_code: dict[tuple[str, ...], set[int]] = {}
     for number, (entry, item) in enumerate(entries):
         same_point = at_point.setdefault(entry.point, set())
         same_subject = of_subject.setdefault(entry.subject, set())
+        same_code = of_code.setdefault(entry.code, set())
         superseded = {n for n in same_point if kept[n][0].replaced_by(entry)}
         if entry.clears:
             superseded |= {n for n in same_subject if kept[n][0].cleared_by(entry)}
+        if entry.not_written:
+            superseded |= same_code
         for n in superseded:
             old, _ = kept.pop(n)
             at_point[old.point].discard(n)
             of_subject[old.subject].discard(n)
+            of_code[old.code].discard(n)
         kept[number] = entry, item
         same_point.add(number)
         same_subject.add(number)
+        same_code.add(number)
     return list(kept.values())
 
 
