@@ -15,7 +15,7 @@ from assay import host
 from assay.backends import cuda
 from assay.backends.cuda import BACKEND, Source
 from assay.backends.declaration import find
-from assay.backends.launcher import Options
+from assay.backends.launcher import Launcher, Options
 from assay.errors import LaunchError, UsageError
 from assay.target import Target
 
@@ -50,6 +50,7 @@ FITTING = [
     ("unsigned", np.uint32(7)),
     ("short", ctypes.c_int16(7)),
     ("double", ctypes.c_double(0.5)),
+    ("double", np.float64(0.5)),
     ("Pair", Struct()),
     # memory that is read as something else on purpose
     ("const void*", tensor(torch.bfloat16)),
@@ -68,6 +69,7 @@ WRONG = [
     ("int", 7, "8 bytes for a parameter of 4 bytes", "declare it as `long long`, or pass numpy.int32"),
     ("long long", np.int32(7), "4 bytes for a parameter of 8 bytes", ""),
     ("double", 0.5, "4 bytes for a parameter of 8 bytes", "declare it as `float`, or pass numpy.float64"),
+    ("float", np.float64(0.5), "8 bytes for a parameter of 4 bytes", "declare it as `double`, or pass numpy.float32"),
     ("int", 0.5, "a floating-point number for an integer", ""),
     ("double", 7, "an integer for a floating-point number", ""),
     ("int", True, "1 byte for a parameter of 4 bytes", ""),
@@ -133,6 +135,14 @@ def test_an_argument_of_another_type_is_refused_by_name(launch, declared, value,
 def test_the_sizes_alone_refuse_an_int_for_a_c_function(launch):
     with pytest.raises(LaunchError, match="8 bytes for a parameter of 4 bytes: `int p0`"):
         launch(["int"], [7], 'extern "C" ')
+
+
+@pytest.mark.parametrize("value", [np.float64(0.1), np.float32(0.1), np.int32(7), ctypes.c_double(0.1)])
+def test_a_number_with_a_type_is_passed_unchanged(value, monkeypatch):
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", None, raising=False)
+    plain = Launcher(None)._plain
+    assert plain(value) is value
+    assert [type(plain(number)) for number in (0.1, 7, True)] == [np.float32, np.int64, np.bool_]
 
 
 @needs_nvrtc

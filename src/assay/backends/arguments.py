@@ -175,7 +175,9 @@ def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
         return "declare it as `long long`" + (f", or {cast}" if in_python or size == 4 else "")
     if argument.kind == FLOAT and kind == FLOAT:
         taken = next((t for t, value in _VALUES.items() if value == (FLOAT, argument.size)), "float")
-        return f"declare it as `{taken}`" + (f", or pass numpy.float{8 * size}(…)" if in_python else "")
+        declared = {4: "float", 8: "double"}.get(size, "")
+        cast = f"pass numpy.float{8 * size}(…)" if in_python else f"cast it in the launch comment: {declared}(eps)"
+        return f"declare it as `{taken}`" + (f", or {cast}" if in_python or declared else "")
     return "pass the arguments in the order and with the types that the kernel declares"
 
 

@@ -317,7 +317,8 @@ def _argument(value: Any) -> arguments.Argument | None:
         return arguments.BOOL
     if isinstance(value, int):
         return arguments.INT
-    return _FLOAT if isinstance(value, float) else arguments.scalar(value)
+    scalar = arguments.scalar(value)  # first: a numpy.float64 is a float too
+    return _FLOAT if scalar is None and isinstance(value, float) else scalar
 
 
 BACKEND = Cuda()
