@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay import host
-from assay.backends import cuda
+from assay.backends import arguments, cuda, declaration
 from assay.backends.cuda import BACKEND, Source
 from assay.backends.declaration import find
 from assay.backends.launcher import Launcher, Options
@@ -95,7 +95,7 @@ def launch(tmp_path_factory):
 
     def start(declared, args, linkage=""):
         listed = ", ".join(f"{t} p{i}" for i, t in enumerate(declared))
-        file.write_text(f"{INCLUDES}{linkage}__global__ void k({listed}) {{}}\n")
+        file.write_text(f"{INCLUDES}{linkage}__global__ void k({listed}) {{}}\n{'}' * linkage.count('{')}")
         with BACKEND.tracing(Target("sm_90")) as launches:
             Source(file)["k"](1, 1, *args)
         assert len(launches) == 1
@@ -129,6 +129,33 @@ def test_an_argument_of_another_type_is_refused_by_name(launch, declared, value,
         launch(["long long", declared], [1, value])
     assert caught.value.what.startswith(f"{problem}: `{declared} p1` (k.cu:4), parameter 2 of `k`, gets ")
     assert fix in caught.value.fix
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("declared", "value", "problem", "fix"), WRONG)
+@pytest.mark.parametrize("linkage", ['extern "C" ', 'extern "C" {\n'])
+def test_a_c_function_has_the_types_of_its_source(launch, declared, value, problem, fix, linkage):
+    with pytest.raises(LaunchError) as caught:
+        launch(["long long", declared], [1, value], linkage)
+    assert caught.value.what.startswith(f"{problem}: `{declared} p1`") and fix in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("written", "types"),
+    [
+        ("const float* __restrict__ x, half *y, long long n", ("float const*", "__half*", "long long")),
+        ("float const *x, unsigned n, const int n2", ("float const*", "unsigned int", "int")),
+        ("unsigned long long int n, nv_bfloat16*", ("", "__nv_bfloat16*")),
+        ("const float* const* x, float x[4], T* y, Pair p, float& r", ("", "", "", "", "")),
+        ("float* const x, int64_t* y, short int* z", ("float*", "long long*", "short*")),
+        ("own* x, half2* y, const /* half */ float* z", ("", "", "float const*")),
+        ("\n#ifdef A\n float* x\n#else\n half* x\n#endif\n, int n", ("", "int")),
+    ],
+)
+def test_the_types_that_a_source_declares_with_certainty(written, types):
+    source = f'#define half2 float\ntypedef float own;\nextern "C" __global__ void k({written}) {{}}\n'
+    declared = find(source, "k", len(types))
+    assert declaration.types(declared, source, {*arguments._VALUES, *arguments._ELEMENTS, "own"}) == types
 
 
 @needs_nvrtc
