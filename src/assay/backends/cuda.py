@@ -139,7 +139,8 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        return self.file.read_text()
+        """Without a byte order mark, which NVRTC refuses. Comments may be in any encoding."""
+        return self.file.read_text(encoding="utf-8-sig", errors="replace")
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._functions:
