@@ -183,6 +183,14 @@ def test_a_grid_that_is_not_whole_clusters_is_refused(tmp_path):
     assert [(launch.grid, launch.cluster) for launch in launches] == [((32,), 16)]
 
 
+def test_clusters_are_refused_before_a_build_for_a_target_without_them(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text("this does not compile\n")
+    with BACKEND.tracing(Target("sm_86")), pytest.raises(LaunchError) as caught:
+        Source(file)["k"](32, 128, tensor(torch.float32), cluster=4)
+    assert caught.value.what == "clusters need sm_90: `k` is launched with cluster=4 for sm_86"
+
+
 TWO_STEPS = """#include <cuda_fp16.h>
 __device__ float total;
 __device__ const float weight = 0.5f;

@@ -275,6 +275,12 @@ class Function:
                 where=where,
                 fix=f"start a multiple of {cluster}, and let blocks without work take part in the cluster's barriers",
             )
+        if cluster > 1 and not self._checked and (target := built_for()).capability < (9, 0):
+            raise LaunchError(
+                f"clusters need sm_90: `{self.name}` is launched with cluster={cluster} for {target}",
+                where=where,
+                fix="name a target that has them (--target sm_90), or launch another kernel on older ones",
+            )
         if _tracing is not None:
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)
