@@ -26,7 +26,8 @@ class BuildError(SourceError):
 
 
 class LaunchError(SourceError):
-    """The arguments of a launch do not fit the parameters of its kernel, or its grid its clusters."""
+    """The arguments of a launch do not fit the parameters of its kernel, or its grid its clusters; or the target has no
+    clusters."""
 
 
 class Lacking(AssayError):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import assay
 from assay import host
-from assay.backends import cuda
+from assay.backends import arguments, cuda, declaration
 from assay.backends.cuda import BACKEND, Source
 from assay.backends.declaration import find
-from assay.backends.launcher import Options
+from assay.backends.launcher import Launcher, Options
 from assay.errors import LaunchError, UsageError
 from assay.target import Target
 
@@ -50,6 +50,7 @@ FITTING = [
     ("unsigned", np.uint32(7)),
     ("short", ctypes.c_int16(7)),
     ("double", ctypes.c_double(0.5)),
+    ("double", np.float64(0.5)),
     ("Pair", Struct()),
     # memory that is read as something else on purpose
     ("const void*", tensor(torch.bfloat16)),
@@ -68,6 +69,7 @@ WRONG = [
     ("int", 7, "8 bytes for a parameter of 4 bytes", "declare it as `long long`, or pass numpy.int32"),
     ("long long", np.int32(7), "4 bytes for a parameter of 8 bytes", ""),
     ("double", 0.5, "4 bytes for a parameter of 8 bytes", "declare it as `float`, or pass numpy.float64"),
+    ("float", np.float64(0.5), "8 bytes for a parameter of 4 bytes", "declare it as `double`, or pass numpy.float32"),
     ("int", 0.5, "a floating-point number for an integer", ""),
     ("double", 7, "an integer for a floating-point number", ""),
     ("int", True, "1 byte for a parameter of 4 bytes", ""),
@@ -93,7 +95,7 @@ def launch(tmp_path_factory):
 
     def start(declared, args, linkage=""):
         listed = ", ".join(f"{t} p{i}" for i, t in enumerate(declared))
-        file.write_text(f"{INCLUDES}{linkage}__global__ void k({listed}) {{}}\n")
+        file.write_text(f"{INCLUDES}{linkage}__global__ void k({listed}) {{}}\n{'}' * linkage.count('{')}")
         with BACKEND.tracing(Target("sm_90")) as launches:
             Source(file)["k"](1, 1, *args)
         assert len(launches) == 1
@@ -130,9 +132,44 @@ def test_an_argument_of_another_type_is_refused_by_name(launch, declared, value,
 
 
 @needs_nvrtc
+@pytest.mark.parametrize(("declared", "value", "problem", "fix"), WRONG)
+@pytest.mark.parametrize("linkage", ['extern "C" ', 'extern "C" {\n'])
+def test_a_c_function_has_the_types_of_its_source(launch, declared, value, problem, fix, linkage):
+    with pytest.raises(LaunchError) as caught:
+        launch(["long long", declared], [1, value], linkage)
+    assert caught.value.what.startswith(f"{problem}: `{declared} p1`") and fix in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("written", "types"),
+    [
+        ("const float* __restrict__ x, half *y, long long n", ("float const*", "__half*", "long long")),
+        ("float const *x, unsigned n, const int n2", ("float const*", "unsigned int", "int")),
+        ("unsigned long long int n, nv_bfloat16*", ("", "__nv_bfloat16*")),
+        ("const float* const* x, float x[4], T* y, Pair p, float& r", ("", "", "", "", "")),
+        ("float* const x, int64_t* y, short int* z", ("float*", "long long*", "short*")),
+        ("own* x, half2* y, const /* half */ float* z", ("", "", "float const*")),
+        ("\n#ifdef A\n float* x\n#else\n half* x\n#endif\n, int n", ("", "int")),
+    ],
+)
+def test_the_types_that_a_source_declares_with_certainty(written, types):
+    source = f'#define half2 float\ntypedef float own;\nextern "C" __global__ void k({written}) {{}}\n'
+    declared = find(source, "k", len(types))
+    assert declaration.types(declared, source, {*arguments._VALUES, *arguments._ELEMENTS, "own"}) == types
+
+
+@needs_nvrtc
 def test_the_sizes_alone_refuse_an_int_for_a_c_function(launch):
     with pytest.raises(LaunchError, match="8 bytes for a parameter of 4 bytes: `int p0`"):
         launch(["int"], [7], 'extern "C" ')
+
+
+@pytest.mark.parametrize("value", [np.float64(0.1), np.float32(0.1), np.int32(7), ctypes.c_double(0.1)])
+def test_a_number_with_a_type_is_passed_unchanged(value, monkeypatch):
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", None, raising=False)
+    plain = Launcher(None)._plain
+    assert plain(value) is value
+    assert [type(plain(number)) for number in (0.1, 7, True)] == [np.float32, np.int64, np.bool_]
 
 
 @needs_nvrtc
@@ -144,6 +181,14 @@ def test_a_grid_that_is_not_whole_clusters_is_refused(tmp_path):
         with pytest.raises(LaunchError, match="40 blocks along x are not whole clusters of 16 in the launch of `k`"):
             Source(file)["k"](40, 128, tensor(torch.float32), cluster=16)
     assert [(launch.grid, launch.cluster) for launch in launches] == [((32,), 16)]
+
+
+def test_clusters_are_refused_before_a_build_for_a_target_without_them(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text("this does not compile\n")
+    with BACKEND.tracing(Target("sm_86")), pytest.raises(LaunchError) as caught:
+        Source(file)["k"](32, 128, tensor(torch.float32), cluster=4)
+    assert caught.value.what == "clusters need sm_90: `k` is launched with cluster=4 for sm_86"
 
 
 TWO_STEPS = """#include <cuda_fp16.h>

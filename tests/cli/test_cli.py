@@ -62,6 +62,8 @@ def test_a_missing_package_is_reported_with_the_command_that_brings_it(assay_pro
     assert "pip install numba" in done.stdout
     strict = assay_process("check", "gelu/njit", "--json", "--strict", env=without)
     assert strict.returncode == 1
+    strict = assay_process("check", "gelu/njit", "--dtype", "fp32", "--strict", env=without)
+    assert strict.stdout.splitlines()[-1] == "1 skipped — with --strict, 1 without a verdict counts as failed"
 
 
 def test_json_is_one_document_that_follows_its_schema(assay, tmp_path):

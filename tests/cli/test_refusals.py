@@ -110,6 +110,15 @@ def test_a_byte_order_mark_and_a_declared_encoding_are_read(tmp_path):
     assert "2 pass" in done.said
 
 
+def test_an_unknown_gate_refuses_its_kernel_only(tmp_path):
+    file = tmp_path / "gates.py"
+    file.write_text(GOOD + '@kernel("gelu", backend="torch", expects={"spillz": 0})\ndef wrong(x, *, out): ...\n')
+    for command in ("check", "inspect"):
+        done = assay(command, file, *POINT)
+        assert done.code == 2 and "gelu/torch:honest" in done.said, done.said
+        assert "expects 'spillz', which is no gate" in done.err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read all")
 def test_a_file_that_one_may_not_read_is_said(tmp_path):
     file = tmp_path / "f.py"

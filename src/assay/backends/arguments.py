@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.backends import declaration
@@ -91,6 +91,8 @@ def check(
     if parameters is None:
         return
     declared = declaration.find(source, name, len(parameters))
+    if declared and not any(p.type for p in parameters):  # the symbol of a C function does not contain them
+        parameters = _typed(parameters, declaration.types(declared, source, {*_VALUES, *_ELEMENTS}))
     words = declared.parameters if declared else tuple(p.type or f"{p.size} bytes" for p in parameters)
     place = f" ({file}:{declared.line})" if declared and file else ""
     if len(arguments) != len(parameters):
@@ -115,6 +117,12 @@ def check(
                 where=where,
                 fix=_fix(parameter, argument, in_python=not where),
             )
+
+
+def _typed(parameters: Sequence[Parameter], types: Sequence[str]) -> list[Parameter]:
+    """Return the parameters with those types that have the size of what the machine code takes."""
+    typed = [replace(p, type=t) for p, t in zip(parameters, types, strict=True)]
+    return [new if _expected(new)[1] == p.size else p for p, new in zip(parameters, typed, strict=True)]
 
 
 def _misfit(parameter: Parameter, argument: Argument) -> str:
@@ -175,7 +183,9 @@ def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
         return "declare it as `long long`" + (f", or {cast}" if in_python or size == 4 else "")
     if argument.kind == FLOAT and kind == FLOAT:
         taken = next((t for t, value in _VALUES.items() if value == (FLOAT, argument.size)), "float")
-        return f"declare it as `{taken}`" + (f", or pass numpy.float{8 * size}(…)" if in_python else "")
+        declared = {4: "float", 8: "double"}.get(size, "")
+        cast = f"pass numpy.float{8 * size}(…)" if in_python else f"cast it in the launch comment: {declared}(eps)"
+        return f"declare it as `{taken}`" + (f", or {cast}" if in_python or declared else "")
     return "pass the arguments in the order and with the types that the kernel declares"
 
 

@@ -139,7 +139,8 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        return self.file.read_text()
+        """Without a byte order mark, which NVRTC refuses. Comments may be in any encoding."""
+        return self.file.read_text(encoding="utf-8-sig", errors="replace")
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._functions:
@@ -274,6 +275,12 @@ class Function:
                 where=where,
                 fix=f"start a multiple of {cluster}, and let blocks without work take part in the cluster's barriers",
             )
+        if cluster > 1 and not self._checked and (target := built_for()).capability < (9, 0):
+            raise LaunchError(
+                f"clusters need sm_90: `{self.name}` is launched with cluster={cluster} for {target}",
+                where=where,
+                fix="name a target that has them (--target sm_90), or launch another kernel on older ones",
+            )
         if _tracing is not None:
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)
@@ -317,7 +324,8 @@ def _argument(value: Any) -> arguments.Argument | None:
         return arguments.BOOL
     if isinstance(value, int):
         return arguments.INT
-    return _FLOAT if isinstance(value, float) else arguments.scalar(value)
+    scalar = arguments.scalar(value)  # first: a numpy.float64 is a float too
+    return _FLOAT if scalar is None and isinstance(value, float) else scalar
 
 
 BACKEND = Cuda()

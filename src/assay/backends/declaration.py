@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from assay.isa.names import parts
@@ -12,6 +13,24 @@ _KERNEL = re.compile(
     r"(?:\btemplate\s*<(?P<template>[^;{}]*)>\s*)?(?:extern\s*\"C\"\s*|static\s+|inline\s+)*"
     r"__global__\b[^;{}]*?\bvoid\s+(?:__\w+__\s*\([^()]*\)\s*)*(?P<name>\w+)\s*\("
 )
+
+_WRITTEN = re.compile(
+    r"(?:const )?(?P<type>[A-Za-z_][\w:]*(?: (?:int|long|char|short))*)(?: const)?"
+    r"(?: ?(?P<pointer>\*) ?(?:const\b ?)?(?:__restrict__\b ?|__restrict\b ?)?| )(?P<name>(?!const\b)[A-Za-z_]\w*)?"
+)
+"""A parameter by value or a pointer. Anything else, such as an array or a pointer to pointers, is not read."""
+_SPELT = {
+    "unsigned": "unsigned int",
+    "short int": "short",
+    "long int": "long",
+    "long long int": "long long",
+    "half": "__half",
+    "half2": "__half2",
+    "nv_bfloat16": "__nv_bfloat16",
+    "nv_bfloat162": "__nv_bfloat162",
+    **{f"{space}int{size}_t": name for space in ("", "cuda::std::") for size, name in ((32, "int"), (64, "long long"))},
+}
+"""Other spellings of a type, and how a demangler spells it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +56,33 @@ def find(source: str, instance: str, count: int) -> Declaration | None:
         return None
     ((parameters, line),) = found.items()
     return Declaration(line, parameters)
+
+
+def types(declared: Declaration, source: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return the types of a declaration's parameters as a demangler spells them, `float const*`. A type that is not
+    among the `known`, or that the source itself defines, is empty."""
+    code = _without_comments(source)
+
+    def spelt(parameter: str) -> str:
+        match = _WRITTEN.fullmatch(parameter)
+        if not match:
+            return ""
+        name = _SPELT.get(match["type"], match["type"])
+        if name not in known or any(_defines(code, word) for word in match["type"].split()):
+            return ""
+        constant = " const" if "const" in re.split(r"\W+", parameter.partition("*")[0]) else ""
+        return f"{name}{constant}*" if match["pointer"] else name
+
+    return tuple(spelt(p) for p in declared.parameters)
+
+
+def _defines(code: str, name: str) -> bool:
+    """True if a text may give this name a meaning of its own."""
+    word = rf"\b{re.escape(name)}\b"
+    return (
+        re.search(rf"#\s*define\s+{word}|\b(?:using|struct|class)\s+{word}|\btypedef\b[^;]*{word}\s*;", code)
+        is not None
+    )
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ _USUAL = Options()
 
 
 class Launcher:
-    """A loaded kernel. Tensors are passed as pointers (None as null), ints as `long long`, floats as `float`."""
+    """A loaded kernel. Tensors are passed as pointers (None as null), ints as `long long`, floats as `float`,
+    and NumPy's scalars as what they are."""
 
     def __init__(self, kernel: Any) -> None:
         import numpy
@@ -33,6 +34,7 @@ class Launcher:
 
         self._kernel, self._shared, self._cluster = kernel, 0, PORTABLE_CLUSTER
         self._int, self._float, self._bool, self._tensor = numpy.int64, numpy.float32, numpy.bool_, torch.Tensor
+        self._double = numpy.float64
         self._stream, self._device = torch._C._cuda_getCurrentRawStream, torch.cuda.current_device
 
     def __call__(self, grid: Sizes, block: Sizes, arguments: tuple[Any, ...], options: Options = _USUAL) -> None:
@@ -56,7 +58,7 @@ class Launcher:
             return self._bool(value)
         if isinstance(value, int):
             return self._int(value)
-        if isinstance(value, float):
+        if isinstance(value, float) and not isinstance(value, self._double):  # a numpy.float64 is a float too
             return self._float(value)
         return value
 

@@ -49,8 +49,8 @@ def whole(file: Path, target: Target, extra: tuple[str, ...] = ()) -> tuple[byte
     """Return PTX and cubin of a whole file, with every kernel in it."""
     compiler()
     try:
-        source = file.read_text()
-    except (OSError, UnicodeDecodeError) as problem:
+        source = file.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as problem:
         raise BuildError(f"cannot be read: {problem}", where=str(file), fix="give a text file of CUDA C++") from None
     return _compile(source, str(file.resolve()), file.name, target, extra)
 
@@ -58,7 +58,7 @@ def whole(file: Path, target: Target, extra: tuple[str, ...] = ()) -> tuple[byte
 def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str, ...]) -> tuple[bytes, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         unit = Path(folder) / "unit.cu"
-        unit.write_text(f'#line 1 "{file}"\n{source}')
+        unit.write_text(f'#line 1 "{file}"\n{source}', encoding="utf-8")
         flags = [
             "-std=c++17",
             "-lineinfo",

@@ -120,7 +120,9 @@ def compile_all(
         checked(nvrtc.nvrtcAddNameExpression, program, name.encode())
     code, *_ = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
+        log = (
+            fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode(errors="replace").strip()
+        )
         if len(names) == 1 and only_the_name(log):
             raise misnamed(source, file, names[0])
         what = names[0] if len(names) == 1 else file

@@ -142,7 +142,7 @@ def with_headers(cuda: Path) -> list[Path]:
     found = [cuda]
     for one in found:
         with contextlib.suppress(OSError, ValueError):
-            for name in _INCLUDE.findall(one.read_text()):
+            for name in _INCLUDE.findall(one.read_text(encoding="utf-8-sig", errors="replace")):
                 path = next((p for f in (one.parent, *host.include_folders()) if (p := f / name).is_file()), None)
                 found += [path] if path and path not in found else []
     return found
@@ -189,7 +189,7 @@ def texts(file: Path | None, headers: Path) -> list[str]:
             continue
         found[one] = ""
         with contextlib.suppress(OSError, ValueError):
-            found[one] = one.read_text()
+            found[one] = one.read_text(encoding="utf-8-sig", errors="replace")
         for name in _INCLUDE.findall(found[one]):
             todo += [
                 path for path in (f / name for f in (one.parent, *host.include_folders(), headers)) if path.is_file()

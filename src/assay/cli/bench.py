@@ -106,7 +106,7 @@ def bench(
     if json:
         screen.write_document(records, **about)
     else:
-        checking.report(records, interrupted)
+        checking.report(records, interrupted, strict=strict)
     checking.keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 

@@ -93,7 +93,7 @@ def check(
     if json:
         screen.write_document(records, **about)
     else:
-        report(records, interrupted)
+        report(records, interrupted, strict=strict)
     keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
@@ -131,8 +131,9 @@ def line(record: Record, width: int, shared: Collection[str] = ()) -> str:
     return f"{name:<{width}}  {record.dtype:<4}  {status}  {escape(reason)}"
 
 
-def report(records: list[Record], interrupted: bool, out: Path | None = None) -> None:
-    """Print what failed, in full, then the counts, and where the document is, if it was written before."""
+def report(records: list[Record], interrupted: bool, out: Path | None = None, strict: bool = False) -> None:
+    """Print what failed, in full, then the counts, whether `strict` makes any a failure, and where the document is, if
+    it was written before."""
     from rich.markup import escape
 
     from assay.check.evidence import first_seen
@@ -149,6 +150,13 @@ def report(records: list[Record], interrupted: bool, out: Path | None = None) ->
         if first := first_seen(record):
             terminal.print(f"  seen    first on {escape(first)}", style="dim", soft_wrap=True)
         terminal.print(f"  replay  {escape(record.replay)}", style="cyan", soft_wrap=True)
-    terminal.print(f"\n{screen.summary(records)}" + (" — interrupted; this is what was done" if interrupted else ""))
+    unjudged = sum(str(r.status) not in ("pass", "fail") for r in records)
+    ending = (
+        f" — with --strict, {unjudged} without a verdict count{'s' * (unjudged == 1)} as failed"
+        if strict and unjudged
+        else ""
+    )
+    ending += " — interrupted; this is what was done" if interrupted else ""
+    terminal.print(f"\n{screen.summary(records)}{ending}")
     if out:
         terminal.print(f"records: {out}")

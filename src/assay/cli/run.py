@@ -108,7 +108,7 @@ def run(
     if json:
         screen.write_document(records, **about)
     else:
-        checking.report(records, interrupted)
+        checking.report(records, interrupted, strict=strict)
     checking.keep(records, out, junit, json, **about)
     if page and _drawn(records, page) and not json:
         screen.console().print(f"page: {page}")

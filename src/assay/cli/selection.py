@@ -48,7 +48,7 @@ def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) ->
         choices = _apart(choices, refused, lambda choice: _workload(options.workload, wanted, choice))
     elif wanted:
         choices = _declared(choices, wanted, refused)
-    choices = _evaluated(choices, refused)
+    choices = _evaluated(with_known_gates(choices, refused), refused)
     session.refuse(refused)
     if not choices:
         sys.exit(session.WRONG_USE)
@@ -59,6 +59,13 @@ def shared(kernels: Iterable[Kernel]) -> set[str]:
     """Return the addresses that kernels of several files have."""
     count = Counter(k.name for k in {k.identity: k for k in kernels}.values())
     return {name for name, number in count.items() if number > 1}
+
+
+def with_known_gates(choices: list[Choice], refused: list[AssayError]) -> list[Choice]:
+    """Return the choices without kernels whose `expects=` names an unknown gate; these problems go to `refused`."""
+    from assay.inspect.gates import refuse_unknown_gates
+
+    return _apart(choices, refused, lambda choice: refuse_unknown_gates(choice[0]))
 
 
 def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]:

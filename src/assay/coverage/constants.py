@@ -253,7 +253,7 @@ def folded(node: ast.AST) -> int | float | None:
 def _cuda(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return the literals of a CUDA file, those on lines with a comparison first."""
     try:
-        text = _CPP_NOISE.sub(" ", file.read_text())
+        text = _CPP_NOISE.sub(" ", file.read_text(encoding="utf-8-sig", errors="replace"))
     except (OSError, ValueError):
         return (), ()
     lines = sorted(text.splitlines(), key=lambda line: not _CPP_COMPARISON.search(line))

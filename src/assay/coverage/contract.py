@@ -102,7 +102,7 @@ def _counted_by_threads(space: Factors, few: Mapping[str, int], name: str) -> in
     """Return the greatest length of an axis within the typical budget, if the op counts or sums integers: each of a
     GPU's threads may have a counter of its own, of few bits. 0 for any other op."""
     counts = space.dtype.integers is not None or any(tensor.index for tensor in space.op.inputs.values())
-    row = space.raw(few | {name: _COUNTED_IN_16}, space.plain)
+    row = space.raw({**few, name: _COUNTED_IN_16}, space.plain)
     return counts * int(_COUNTED_IN_16 * 0.99 * space.effort.typical / max(1, space.cost(row)))
 
 

@@ -47,13 +47,14 @@ def gathered(
     with screen.progress(None, "inspect", json, "reading the kernels"):
         files = [w for w in what if bare(Path(w), options)]
         named = gather([w for w in what if w not in files], options.op, session.command)
+        choices = selection.with_known_gates(named.choices, named.refused)
     session.refuse(named.refused)
-    if not files and not named.choices:
+    if not files and not choices:
         sys.exit(session.WRONG_USE)
-    shared = selection.shared(kernel for kernel, _ in named.choices)
+    shared = selection.shared(kernel for kernel, _ in choices)
     built: list[Inspection] = []
     with screen.progress(None, "building", json, mixed=not quiet) as tick, kept() as keep:
-        for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(built))):
+        for one in inspections([*files, *choices], options, lambda doing: tick(doing, len(built))):
             built.append(one)
             if not json and not quiet:
                 show(one, brief, shared)

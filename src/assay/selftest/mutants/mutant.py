@@ -61,7 +61,7 @@ class Mutant:
         """Integers from 2 to 65536 in the kernel's sources, in ascending order."""
         assert self.kernel.file is not None
         files = (self.kernel.file, *_cuda_files(self.kernel.file))  # headers serve many kernels
-        integers = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text())}
+        integers = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text(errors="replace"))}
         return sorted(n for n in integers if 2 <= n <= 1 << 16)
 
     def write(self, folder: Path) -> tuple[Kernel, Op]:
@@ -177,6 +177,6 @@ def _headers(sources: list[Path]) -> list[Path]:
     """Return the library's headers that these sources include, directly or indirectly."""
     found = list(sources)
     for one in found:
-        names = re.findall(r"^#include <(assay/[\w.]+)>", one.read_text(), re.MULTILINE)
+        names = re.findall(r"^#include <(assay/[\w.]+)>", one.read_text(errors="replace"), re.MULTILINE)
         found += [HEADERS / name for name in names if HEADERS / name not in found]
     return found[len(sources) :]

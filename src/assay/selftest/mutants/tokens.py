@@ -50,14 +50,14 @@ class CudaSource:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.data = file.read_bytes()
-        self.text = self.data.decode()
+        self.text = self.data.decode(errors="surrogateescape")
         self.tokens = [
             Token(m.lastgroup or "", m.group(), m.start()) for m in _TOKEN.finditer(self.text) if m.lastgroup != "skip"
         ]
 
     def place(self, position: int) -> tuple[int, int]:
         """Return line and column, from 1, of a byte offset in the file."""
-        before = self.data[:position].decode()
+        before = self.data[:position].decode(errors="surrogateescape")
         return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
     def changed(self, change: Change) -> bytes:
@@ -66,8 +66,8 @@ class CudaSource:
 
     def change(self, operator: str, start: int, end: int, text: str, constants: tuple[int, ...] = ()) -> Change:
         """Return the change of the text between two character offsets."""
-        at = len(self.text[:start].encode())
-        return Change(operator, at, at + len(self.text[start:end].encode()), text, constants)
+        at = len(self.text[:start].encode(errors="surrogateescape"))
+        return Change(operator, at, at + len(self.text[start:end].encode(errors="surrogateescape")), text, constants)
 
     @cached_property
     def definitions(self) -> list[Definition]:
