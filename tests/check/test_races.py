@@ -64,7 +64,7 @@ def test_whoever_stops_the_run_does_not_wait_for_racecheck(asked):
 
 def test_a_race_is_a_failure_of_a_kernel_whose_results_are_right(asked):
     asked.report = Report("racecheck", (ERROR,))
-    record = beside("sum/cuda")(PASSED)
+    record = beside("conv2d/cuda")(PASSED)
     assert record.status == "fail" and record.detector == "race" and "k.cu:7" in record.reason
 
 
