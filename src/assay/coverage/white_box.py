@@ -167,8 +167,8 @@ def _equal(space: Factors, sizes: tuple[int, ...]) -> Iterator[Planned]:
 def _groups(space: Factors, constants: tuple[int, ...]) -> Iterator[Planned]:
     """Yield workloads with one axis just longer than the product of two constants and the others longer than one of
     them: a group of blocks is full, another one begins, and there are several blocks along each axis. The largest
-    products are as expensive as the typical workload: there may be only so many blocks, such as those whose sums one
-    block adds up."""
+    products are as expensive as the typical workload, too much for an interpreter: there may be only so many blocks,
+    such as those whose sums one block adds up."""
     few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
     pairs = itertools.combinations_with_replacement(sorted(constants[:_FACTORS]), 2)
     products = {a * b: max(a, b) for a, b in pairs if a * b not in constants}
@@ -181,7 +181,7 @@ def _groups(space: Factors, constants: tuple[int, ...]) -> Iterator[Planned]:
             fits = [row for row in rows if row is not None and space.cost(row) <= space.effort.most]
             if fits:
                 near.append(space.planned(fits[0], f"constant {product}", space.plain))
-            elif (row := rows[-1]) is not None and space.cost(row) <= space.effort.typical:
+            elif space.effort.longer and (row := rows[-1]) is not None and space.cost(row) <= space.effort.typical:
                 far.append(space.planned(row, f"constant {product}", space.plain))
     yield from near[: space.effort.constants // 3]
     yield from far[-_FAR:]
