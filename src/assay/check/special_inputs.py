@@ -20,7 +20,7 @@ def behind(
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), shape))
     axes = zip(op.outputs[output].shape, index, strict=False)
     at: dict[str | int, int] = {axis: i for axis, i in axes if axis == op.independent}
-    told = []
+    descriptions = []
     for name, value in inputs.items():
         if not value.is_floating_point():
             continue
@@ -29,13 +29,13 @@ def behind(
             continue
         here = float(value[index]) if value.shape == shape else 0.0
         if not math.isfinite(here):
-            told.append(f"`{name}` is {here:g} there")
+            descriptions.append(f"`{name}` is {here:g} there")
             continue
         where = "".join(f" where {axis} is {i}" for axis, i in at.items() if axis in op.inputs[name].shape)
         nan = int(part.isnan().sum())
         counts = (f"{n} {kind}" for n, kind in ((nan, "NaN"), (odd - nan, "infinite")) if n)
-        told.append(f"`{name}` has {' and '.join(counts)} value{'s' * (odd != 1)}{where}")
-    return "".join(f"; {one}" for one in told)
+        descriptions.append(f"`{name}` has {' and '.join(counts)} value{'s' * (odd != 1)}{where}")
+    return "".join(f"; {one}" for one in descriptions)
 
 
 def _part(value: torch.Tensor, declared: Tensor, at: Mapping[str | int, int]) -> torch.Tensor:
