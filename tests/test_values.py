@@ -36,6 +36,24 @@ def test_every_kind_stays_within_its_range(kind, name, bounds, seed):
     assert found.isfinite().all() and low <= found.min() and found.max() <= high
 
 
+@given(
+    st.sampled_from(["floats", "integers", "indices"]),
+    st.integers(3, 5000),
+    st.integers(0, 1 << 20),
+    st.integers(2, 99),
+)
+@settings(max_examples=60, deadline=None)
+def test_all_elements_but_an_inner_one_are_alike(draw, length, seed, size):
+    """A look at the first and the last element must not tell that a tensor is one of zeros or ones."""
+    rng = torch.Generator().manual_seed(seed)
+    if draw == "indices":
+        found = values.indices("alike", (length,), size, rng)
+    else:
+        found = getattr(values, draw)("alike", (length,), values.Range(-9, 9, dtype("fp32")), rng)
+    others = float(found[0])
+    assert others in (0, 1) and found[-1] == others and (found != others).sum() <= 1
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_values_far_from_zero_still_differ_in_a_narrow_format(name):
     found, *_ = drawn("offset", name, (-1e4, 1e4), 3)

@@ -83,6 +83,8 @@ def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Genera
         values = ends[torch.randint(4, shape, generator=rng)]
     elif kind == "constant":
         values = _rows(torch.rand(shape, generator=rng, dtype=torch.float64) * length + low)
+    elif kind == "alike":
+        values = _alike(torch.rand(shape, generator=rng, dtype=torch.float64) * length + low, rng)
     elif kind == "ties":
         values = torch.randint(3, shape, generator=rng).double() + math.floor((low + high) / 2)
     else:
@@ -114,6 +116,8 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
     if kind == "ends":
         return torch.randint(2, shape, generator=rng) * (size - 1)
     drawn = torch.randint(max(1, size), shape, generator=rng)
+    if kind == "alike":
+        return _alike(drawn, rng).clamp(0, max(0, size - 1))
     if kind in ("constant", "ties"):
         return _rows(drawn) if kind == "constant" else drawn % min(3, max(1, size))
     return drawn.sort(-1).values if kind == "sorted" and drawn.dim() else drawn
@@ -205,6 +209,16 @@ def _outlier(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.
     return drawn
 
 
+def _alike(drawn: torch.Tensor, rng: torch.Generator) -> torch.Tensor:
+    """Set all elements to 0, or all to 1, except for one that is neither the first nor the last: a kernel may not take
+    a tensor for one of zeros or ones after a look at some of its elements."""
+    values = torch.full_like(drawn, float(torch.randint(2, (1,), generator=rng)))
+    if drawn.numel() > 2:
+        place = 1 + int(torch.randint(drawn.numel() - 2, (1,), generator=rng))
+        values.view(-1)[place] = drawn.view(-1)[place]
+    return values
+
+
 def _sorted(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
     return drawn.sort(-1).values if drawn.dim() else drawn
 
@@ -281,6 +295,7 @@ _FLOATS: dict[str, Draw] = {
     "constant": _constant,
     "ties": _ties,
     "outlier": _outlier,
+    "alike": lambda drawn, within, rng: _alike(drawn * 3, rng),
     "sorted": _sorted,
     "cancel": _cancel,
     "halfway": _halfway,

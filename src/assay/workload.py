@@ -29,6 +29,7 @@ VALUES = {
     "ties": "few distinct values, each many times",
     "lines": "−Inf or NaN, where the op declares them, in whole rows, in half of a row, or in all but its last element",
     "outlier": "one element is far larger than all others",
+    "alike": "all elements but one are 0, or 1",
     "sorted": "ascending along the last dimension",
     "cancel": "neighbours that almost cancel each other",
     "halfway": "values whose sums and quotients lie on rounding ties, and the neighbours of powers of two",

@@ -1,10 +1,13 @@
 """Of a large workload slices are judged: the ends, where an index outgrows its format, and others at random."""
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.check.slices import slices
+from assay.catalog.library import find_op
+from assay.check.slices import judged_in_slices, slices
+from assay.workload import Workload
 
 LENGTHS = st.integers(1, 1 << 36)
 
@@ -36,3 +39,10 @@ def test_a_workload_of_few_slices_is_judged_whole(total, step):
 
 def test_a_kernel_cannot_predict_the_slices():
     assert len({tuple(slices(1 << 30, 1 << 16, 1)) for _ in range(8)}) > 1
+
+
+def test_a_large_workload_without_results_is_right():
+    """A failure is shrunk to it where the other tensors are large: the weights of a product without rows."""
+    workload = Workload.of(find_op("mx_linear"), "m=0,n=1025,k=4096,block=32,dtype=bf16")
+    outcome = judged_in_slices(workload, {}, {"out": torch.empty(0, 1025)}, None)
+    assert outcome.finding is None and not outcome.errors

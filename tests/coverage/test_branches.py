@@ -222,3 +222,16 @@ def test_a_path_for_long_rows_is_taken_with_several_rows_that_lie_apart(effort):
     ]
     assert {(w.sizes.rows, w.sizes.cols, w.values) for w in rows} == {(2, 32769, "normal"), (2, 65536, "normal")}
     assert {("x" in w.strided, "weight" in w.without) for w in rows} >= {(False, False), (True, True)}
+
+
+def test_a_derived_size_is_no_axis(tmp_path):
+    """`x.numel()` of a tensor whose only length is derived; the check of such a kernel ended in a KeyError."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from assay import Axis, Tensor, kernel, op\n\n"
+        "@op(axes={'quads': Axis()}, derived={'n': lambda w: 4 * w.quads}, inputs={'x': Tensor('n')},"
+        " outputs={'out': Tensor('n')})\ndef same(x):\n    return x\n\n"
+        "@kernel('same', backend='torch')\ndef f(x, *, out):\n    if x.numel() > 5000: pass\n"
+    )
+    (kernel, op), *_ = select([file])
+    assert branches.bounds(kernel, op) == ()

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import coverage
+from assay import coverage, host
 from assay.backends import here
 from assay.catalog import library, source
 from assay.catalog.select import select
@@ -169,10 +169,10 @@ def test_constants_are_found_in_cuda_and_ptx(tmp_path):
 
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_what_lies_beyond_a_ragged_end_is_shown(effort):
-    """Infinities, NaN and negative values, each with all axes at sizes that no block divides."""
+    """Infinities, NaN, negative values and nearly equal ones, each with all axes at sizes that no block divides."""
     rows = coverage.plan(library.find_op("euclidean_distance"), dtype("fp32"), EFFORTS[effort]).rows
     ragged = [row.workload for row in rows if row.why == "ragged"]
-    assert {w.values for w in ragged} == {"special", "lines", "negative"}
+    assert {w.values for w in ragged} == {"special", "lines", "negative", "alike"}
     assert all(math.prod(w.shape(w.op.outputs["out"])) for w in ragged)
 
 
@@ -200,7 +200,7 @@ def test_past_32_bits_only_in_the_narrowest_dtype_and_where_memory_suffices(monk
     monkeypatch.setattr(exploring, "memory_needed", lambda workload: 2**60 if reason == "machine" else 0)
     ((kernel, op),) = select(["silu/torch"])
     explore = Exploration(kernel, op, dtype(name), None, Pidless(), Conditions(here(kernel), None, dict, {}, 1), bool)
-    explore.run(Bounds(thorough=True))
+    explore.run(Bounds(thorough=True), host.target())
     left_out = {f"more memory than this {reason} has free"} if name == "bf16" else set()
     assert set(explore.seen.left_out) == left_out and not explore.seen.failure
 
@@ -309,7 +309,7 @@ def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch
     monkeypatch.setattr(exploring.trial, "run", run)
     ((kernel, op),) = select(["gelu/torch"])
     explore = Exploration(kernel, op, dtype("fp32"), None, Pidless(), Conditions(here(kernel), None, dict, {}, 1), bool)
-    explore.run(Bounds())
+    explore.run(Bounds(), host.target())
     assert {40_960, 40_961, 40_962} <= set(tried) and 40_961 in explore.seen.plan.constants.sizes
     texts = [str(row.workload) for row in explore.seen.tried]
     assert len(set(texts)) == len(texts) >= 100, "nothing is tried twice"

@@ -60,6 +60,15 @@ class Cuda(Backend):
         finally:
             _tracing = None
 
+    @contextlib.contextmanager
+    def naming(self, target: Target, found: Callable[[str], None]) -> Iterator[None]:
+        global _tracing
+        _tracing = _Tracing(target, "", [], found)
+        try:
+            yield
+        finally:
+            _tracing = None
+
     def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         global _change
         _change = change
@@ -78,6 +87,8 @@ class _Tracing(NamedTuple):
     target: Target
     compiler: str
     launches: list[Launch]
+    found: Callable[[str], None] | None = None
+    """If given, it is called with the name of each launch, and nothing is built."""
 
 
 _tracing: _Tracing | None = None
@@ -282,6 +293,9 @@ class Function:
                 fix="name a target that has them (--target sm_90), or launch another kernel on older ones",
             )
         if _tracing is not None:
+            if _tracing.found is not None:
+                _tracing.found(self.name.partition("<")[0])
+                return
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)
             _tracing.launches.append(Launch(artifact, grid, block, shared, cluster))

@@ -44,6 +44,11 @@ class Numba(Backend):
         with numba_tracing.recording(target) as launches:
             yield launches
 
+    def naming(self, target: Target, found: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+        from assay.backends import numba_tracing
+
+        return numba_tracing.naming(target, found)
+
     def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         from assay.backends import rewriting
 

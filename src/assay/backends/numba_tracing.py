@@ -30,13 +30,30 @@ _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 def recording(target: Target) -> Iterator[list[Launch]]:
     """While open, launches of Numba kernels are built for `target` and listed. `cuda.as_cuda_array` takes tensors on
     any device; only their dtypes, shapes and strides matter."""
+    launches: list[Launch] = []
+
+    def build(kernel: Any, grid: Any, block: Any, shared: int, args: tuple[Any, ...]) -> None:
+        launches.append(Launch(_artifact(kernel, args), grid, block, shared))
+
+    with _instead_of_launches(target, build):
+        yield launches
+
+
+def naming(target: Target, found: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    """While open, `found` is called with the name of each Numba function in place of its launch."""
+    return _instead_of_launches(target, lambda kernel, *_: found(kernel.py_func.__name__))
+
+
+@contextlib.contextmanager
+def _instead_of_launches(target: Target, do: Callable[[Any, Any, Any, int, tuple[Any, ...]], None]) -> Iterator[None]:
+    """While open, `do` gets each kernel that would be launched on `target`, with its grid, block, shared memory and
+    arguments."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
         raise UsageError("Numba's simulator compiles nothing", fix="build in a worker of mode native")
     from numba import cuda
     from numba.cuda import dispatcher
     from numba.cuda.cudadrv import devices
 
-    launches: list[Launch] = []
     device = SimpleNamespace(compute_capability=target.capability, id=-1)
     context = SimpleNamespace(device=device)
 
@@ -44,11 +61,7 @@ def recording(target: Target) -> Iterator[list[Launch]]:
         from numba.cuda.errors import normalize_kernel_dimensions
 
         grid, block = (_trimmed(d) for d in normalize_kernel_dimensions(grid, block))
-
-        def build(*args: Any) -> None:
-            launches.append(Launch(_artifact(self, args), grid, block, sharedmem))
-
-        return build
+        return lambda *args: do(self, grid, block, sharedmem, args)
 
     patches: list[tuple[Any, str, Any]] = [
         (dispatcher.CUDADispatcher, "configure", configure),
@@ -60,7 +73,7 @@ def recording(target: Target) -> Iterator[list[Launch]]:
     for place, name, value in patches:
         setattr(place, name, value)
     try:
-        yield launches
+        yield
     finally:
         for place, name, value in originals:
             setattr(place, name, value)

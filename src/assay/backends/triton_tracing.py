@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import inspect
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,26 @@ def recording(target: Target) -> Iterator[list[Launch]]:
     finally:
         JITFunction.run, Autotuner.run = run, tune
         driver.set_active(active)
+
+
+@contextlib.contextmanager
+def naming(found: Callable[[str], None]) -> Iterator[None]:
+    """While open, `found` is called with the name of each Triton function in place of its launch."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    run, tune = JITFunction.run, Autotuner.run
+
+    def name(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+        if callable(grid) or 0 not in grid:
+            found(self.fn.__name__)
+
+    JITFunction.run = name
+    Autotuner.run = lambda self, *args, **kwargs: found(self.base_fn.__name__)
+    try:
+        yield
+    finally:
+        JITFunction.run, Autotuner.run = run, tune
 
 
 @contextlib.contextmanager

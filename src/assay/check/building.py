@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.backends import backend, launch_limits
-from assay.check import outcome
+from assay.check import launch_sites, outcome
 from assay.check.judge import Finding
-from assay.coverage import Effort, plan
+from assay.coverage import Effort, Planned, plan
 from assay.dtype import DType
 from assay.kernel import Kernel
 from assay.op import Op
@@ -21,6 +21,8 @@ from assay.worker.request import Call
 from assay.workload import Workload
 
 _EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0, again=0)
+_LARGEST = 1 << 27
+"""Elements of the largest workload that is built only for its launches."""
 _PAST_A_GRID = 65_537
 """Longer than the second and third dimension of a grid, and than the shared memory of a block."""
 
@@ -130,6 +132,23 @@ def launched(op: Op, dtype: DType) -> list[Workload]:
     sizes = [shortest | {name: max(_PAST_A_GRID, least)} for name, least in shortest.items()]
     longer = [replace(usual, axes=tuple((name, each[name]) for name, _ in usual.axes)) for each in sizes]
     return edges(op, dtype) + [w for w in longer if w.allowed and w.elements <= _EFFORT.typical]
+
+
+def for_launches(
+    kernel: Kernel,
+    op: Op,
+    dtype: DType,
+    points: Iterable[Workload],
+    parameters: dict[str, Any],
+    target: Target,
+    pool: Pool,
+) -> list[Workload]:
+    """Return workloads for the launches in the kernel's source that few of these workloads lead to. They may be large,
+    because nothing runs."""
+    rows = [Planned(workload, "edge") for workload in points]
+    effort = replace(_EFFORT, most=_LARGEST)
+    found = launch_sites.find(kernel, op, dtype, rows, effort, 0, (), parameters, target, pool)
+    return [row.workload for row in found.added]
 
 
 def specializations(op: Op, dtype: DType) -> list[Workload]:

@@ -41,6 +41,8 @@ class Coverage:
     """Constants of the kernel's own code that sizes and values were planned around."""
     largest: int
     """Cost of the largest workload that was run."""
+    launches: dict[str, int] | None = None
+    """How many workloads led to each launch in the kernel's source, if it has several."""
 
 
 @dataclass(frozen=True)

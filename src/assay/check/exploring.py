@@ -1,5 +1,6 @@
 """Tries the planned workloads of one kernel and dtype, cheap ones first, and shrinks a failing one."""
 
+import contextlib
 import random
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
 from assay.catalog.asked import memory_needed
 from assay.catalog.signature import with_default
-from assay.check import trial
+from assay.check import launch_sites, trial
 from assay.check.ahead import Ahead
 from assay.check.explaining import beside_pytorch
 from assay.check.judge import Finding
@@ -23,9 +24,10 @@ from assay.check.shrink import shrink
 from assay.coverage import Effort, Planned, branches, constants
 from assay.coverage.contract import PAST
 from assay.dtype import DType, dtype
-from assay.errors import Unsupported
+from assay.errors import SourceError, Unsupported
 from assay.kernel import Kernel
 from assay.op import Op
+from assay.target import Target
 from assay.worker import Pool, Worker
 from assay.workload import Workload
 
@@ -57,6 +59,8 @@ the kernel's own constants, which are often the most expensive."""
 _FOR_CONSTANTS, _FEW = (1, 2), 4
 """The same for workloads around the kernel's own constants, first in general, then for those with few independent
 results, each of which may be a program: they alone reach the third round of its loops."""
+_FOR_FEW = {"masked": 3 / 2, "launch": 3 / 2}
+"""The same for a few workloads that show what no others do, and come when these may have used up the rest."""
 _OUTSIDE = 5.0
 """Seconds for a workload that is only reported: a loop may not end on values that the op excludes."""
 _NO_ROOM = {"memory", "OutOfMemoryError"}
@@ -172,8 +176,9 @@ class Exploration:
         """Try this workload alone."""
         self._look(Planned(workload, "named", cost=workload.elements))
 
-    def run(self, bounds: Bounds) -> None:
-        """Try the planned workloads until one fails or a bound is reached."""
+    def run(self, bounds: Bounds, target: Target) -> None:
+        """Try the planned workloads until one fails or a bound is reached, and at last those that lead to launches
+        which no planned one has led to."""
         where = self._where()
         self._deadline = bounds.deadline
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
@@ -184,7 +189,7 @@ class Exploration:
         effort = replace(effort, past_32_bits=effort.past_32_bits and self.dtype == narrowest)
         read: tuple[int, ...] | None = None
         rows: list[Planned] = []
-        while read is None or rows:
+        while True:
             if read != self._compared:  # at first, and again after a launch has shown the constants of its PTX
                 read = self._compared
                 known = constants.of(self.kernel, read, branches.bounds(self.kernel, self.op)).beside(self.op)
@@ -192,6 +197,11 @@ class Exploration:
                 tried = {str(row.workload) for row in self.seen.tried}
                 rows = [row for row in plan.rows if str(row.workload) not in tried]
                 self.seen.plan = plan
+                continue
+            if not rows:
+                if self.seen.launches or bounds.workloads is not None:
+                    return
+                rows = self._missed_launches(plan, effort, bounds.seed, omittable, target)
                 continue
             if self._late():
                 self.seen.leave_out("the time limit", rows)
@@ -209,10 +219,23 @@ class Exploration:
                 self._look_for_state()
                 return
 
+    def _missed_launches(
+        self, plan: coverage.Plan, effort: Effort, seed: int, omittable: list[str], target: Target
+    ) -> list[Planned]:
+        """Add workloads that lead to launches which none tried so far has led to."""
+        parameters = self.conditions.parameters
+        self.seen.launches = launch_sites.find(
+            self.kernel, self.op, self.dtype, self.seen.tried, effort, seed, omittable, parameters, target, self.pool
+        )
+        plan.rows += self.seen.launches.added
+        return list(self.seen.launches.added)
+
     def outside(self, workload: Workload) -> None:
-        """Try a workload beyond the declared range, which is never judged, for a few seconds."""
-        if not self._late():
-            self.seen.beyond = self.attempt(workload, until=time.monotonic() + _OUTSIDE).beyond
+        """Try a workload beyond the declared range, which is never judged, for a few seconds. The reference may raise
+        there, too."""
+        with contextlib.suppress(SourceError):
+            if not self._late():
+                self.seen.beyond = self.attempt(workload, until=time.monotonic() + _OUTSIDE).beyond
 
     def _late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
@@ -311,7 +334,7 @@ class Exploration:
         usual = _OWN_SECONDS.get(self._where())
         if usual is None or not self.seen.tried:
             return False
-        share = _FOR_PAIRS if row.why == "pairs" else 1
+        share: float = {"pairs": _FOR_PAIRS, **_FOR_FEW}.get(row.why, 1)
         if row.why.startswith("constant"):
             share = _FOR_CONSTANTS[row.workload.named.get(self.op.independent, _FEW) <= _FEW]
         return self._work > share * _WORK[bounds.thorough] or self._own > share * usual[bounds.thorough]

@@ -231,7 +231,7 @@ class Job:
             if self.workload is not None:
                 exploring.one(self.workload)
             else:
-                exploring.run(settings.bounds)
+                exploring.run(settings.bounds, settings.target)
             if exploring.seen.failure:
                 failed = self._failed(exploring, record)
                 return racecheck.explained(failed, self.kernel, self.op, settings.parameters), exploring.worker
@@ -277,6 +277,8 @@ class Job:
             f"; {len(rows)} {'refused by it' if why in seen.refused else 'left out'}: {why}"
             for why, rows in seen.left_out.items()
         )
+        if missed := seen.not_launched:
+            left += f"; not launched here: {', '.join(missed)}"
         return record(
             Status.PASS,
             f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its tolerance{against}{bits}{left}",
@@ -351,7 +353,13 @@ class Job:
     def _build(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
     ) -> tuple[Record, Worker | None]:
-        points = [self.workload] if self.workload else building.launched(self.op, self.dtype)
+        if self.workload:
+            points = [self.workload]
+        else:
+            points = building.launched(self.op, self.dtype)
+            points += building.for_launches(
+                self.kernel, self.op, self.dtype, points, settings.parameters, settings.target, settings.pool
+            )
         built = building.build(
             self.kernel,
             self.op,

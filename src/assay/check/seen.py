@@ -10,9 +10,11 @@ from typing import Any
 
 from assay.backends import Availability, Level
 from assay.check.evidence import CallSeconds, CheckEvidence, Coverage, OutputError
+from assay.check.launch_sites import LaunchSites
 from assay.check.outcome import Outcome
 from assay.coverage import Pair, Plan, Planned
 from assay.coverage.again import AGAIN
+from assay.coverage.launch_sites import LaunchSite
 from assay.workload import Workload
 
 _NUMBER = re.compile(r"\d+")
@@ -44,6 +46,8 @@ class Seen:
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     launched: list[tuple[Workload, int]] = field(default_factory=list)
     """Workloads with the most programs of a launch, where an interpreter counts them."""
+    launches: LaunchSites | None = None
+    """The launches in the kernel's source, once all planned workloads were tried."""
     failure: tuple[Workload, Outcome] | None = None
     _largest: dict[str, tuple[float, float]] = field(default_factory=dict)
     """The kernel's and PyTorch's largest errors of each output, in units."""
@@ -131,7 +135,22 @@ class Seen:
             left_out={k: [str(r.workload) for r in rows[:_SHOWN]] for k, rows in self.left_out.items()},
             constants={"sizes": list(plan.constants.sizes), "values": list(plan.constants.values)},
             largest=max((row.cost for row in self.tried), default=0),
+            launches={str(site): n for site, n in self._reached()} or None,
         )
+
+    def _reached(self) -> list[tuple[LaunchSite, int]]:
+        """Return how many workloads led to each launch in the source; nothing if it has one alone, or it is unknown."""
+        reached = self.launches.reached(self.tried) if self.launches else None
+        return [(site, reached[site]) for site in self.launches.sites] if self.launches and reached else []
+
+    @property
+    def not_launched(self) -> list[str]:
+        """Descriptions of the launches in the source that no workload led to."""
+        return [f"{site}{self._first(site)}" for site, count in self._reached() if not count]
+
+    def _first(self, site: LaunchSite) -> str:
+        workload = self.launches.cheapest.get(site) if self.launches else None
+        return f", as on {','.join(f'{k}={v}' for k, v in workload.axes)}" if workload else ""
 
 
 def _shown(pair: Pair) -> str:

@@ -74,6 +74,8 @@ def judged_in_slices(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
         )
     length = int(workload.named[op.independent])
+    if not length:  # no results
+        return Outcome(None, seconds=seconds, artifacts=artifacts or [])
     elements = workload.elements
     size = size or (_SLICE if elements > _WHOLE else -(-elements // _SLICES))
     each = max(1, elements // length)

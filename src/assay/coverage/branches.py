@@ -141,8 +141,8 @@ class _Reader:
             if value.func.attr == "size" and len(value.args) == 1:
                 shape, index = self._shape(value.func), value.args[0]
             elif value.func.attr == "numel":
-                whole = self._tensor(value.func.value)
-                return str(whole[0]) if whole is not None and len(whole) == 1 else ""
+                whole = self._tensor(value.func.value) or ()
+                shape, index = (str(whole[0]),) if len(whole) == 1 else None, ast.Constant(0)
         place = folded(index) if index is not None else None
         if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
             inner = folded(index.operand)

@@ -13,7 +13,7 @@ _EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
 _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, none a power of two, of which another axis is a multiple; the first that contract and budget allow."""
 _AT_LENGTH = ("constant", "sorted")
-_EXPOSING = ("special", "lines", "negative")
+_EXPOSING = ("special", "lines", "negative", "alike")
 _MASKED = 12
 """Results, of which each twelfth has its special values in another way (`assay.values`)."""
 _LONG = 8
@@ -142,7 +142,7 @@ def equal(space: Factors) -> Iterator[Planned]:
 
 def ragged(space: Factors) -> Iterator[Planned]:
     """Yield workloads with all axes at sizes that no block divides, on each kind of values that exposes what a kernel
-    uses in place of elements past the end: a zero, or a neighbouring NaN or infinity."""
+    uses in place of elements past the end (a zero, or a neighbouring NaN or infinity) or in place of a whole tensor."""
     kinds = [kind for kind in _EXPOSING if kind in space.levels["values"]]
     for turn, kind in itertools.product(range(min(_RAGGED, space.effort.workloads // (3 * len(_EXPOSING)))), kinds):
         levels = space.plain | {name: _of_no_block(space, name, turn) for name in space.op.axes} | {"values": kind}

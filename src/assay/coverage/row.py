@@ -61,7 +61,8 @@ class Planned:
     why: str
     """`typical`, `near typical`, `beyond typical`, `at length`, `masked`, `huge`, `past 2³¹`, `equal axes`, `ragged`,
     `attribute`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`,
-    `branch cols > 9, many rows`, `more than 65535 rows` or `again`"""
+    `branch cols > 9, many rows`, `more than 65535 rows`, `launch` or
+    `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Levels without effect do not count: the strides of a single row, and everything but the
     size of an empty tensor."""

@@ -199,6 +199,22 @@ class Compile(Request[Built], answered_by="assay.worker.execute:compiled"):
     compiler: str = ""
 
 
+@dataclass(frozen=True)
+class Named(Answer):
+    launches: list[list[str]]
+    """For each call the launches, as name and line of the kernel's file; none if the function cannot be run so."""
+
+
+@dataclass(frozen=True)
+class NameLaunches(Request[Named], answered_by="assay.worker.launch_sites:name_launches"):
+    """Run the kernel's Python for each of the calls, on tensors without memory, and name what it would launch. Nothing
+    is built or launched."""
+
+    calls: list[Call]
+    target: str
+    seconds: float
+
+
 # bench
 
 
