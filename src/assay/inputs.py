@@ -46,7 +46,8 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
     if kind == "normal" and not tensor.form and math.prod(shape) > values.BLOCK:
         shape = (values.BLOCK,)  # repeated below, in the tensor's own format
     if tensor.index:
-        drawn = values.indices(kind, shape, workload.length(tensor.index), rng)
+        ends = tensor.form == "offsets"  # which may be the length itself
+        drawn = values.indices(kind, shape, workload.length(tensor.index) + ends, rng)
     elif number.is_float:
         within = _range(tensor, -number.max, number.max, workload)
         drawn = values.floats(kind if _may_be(kind, tensor.form) else "normal", shape, within, rng)
@@ -81,6 +82,10 @@ def _formed(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.
         return made
     if form == "sorted":
         return drawn.sort(-1).values
+    if form == "offsets":
+        ascending = drawn.sort(-1).values
+        ascending[..., -1], ascending[..., 0] = workload.length(tensor.index), 0
+        return ascending
     if form == "unique":
         return _unique(tensor, drawn, workload, rng)
     if form == "row_stochastic":

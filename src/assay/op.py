@@ -12,7 +12,7 @@ from assay.dtype import dtype
 from assay.errors import UsageError
 
 NAN, INF = math.nan, math.inf
-FORMS = ("sorted", "unique", "positive_definite", "row_stochastic")
+FORMS = ("sorted", "unique", "offsets", "positive_definite", "row_stochastic")
 """In turn: ascending along the last dimension; distinct along it; symmetric with positive eigenvalues; rows of
 probabilities that sum to 1."""
 
@@ -73,6 +73,8 @@ class Tensor:
         """True if it stays the same from call to call, like a model's weights, so that a peer may prepare it once."""
         if isinstance(form, str) and form and form not in FORMS:
             raise UsageError(f"no form of a tensor called '{form}'", fix=f"one of: {', '.join(FORMS)}, or a function")
+        if form == "offsets" and not index:
+            raise UsageError("offsets of what?", fix='name the axis that they divide: index="entries", form="offsets"')
         if strided not in (True, False, "rows", "all"):
             raise UsageError(f"strided={strided!r} is unknown", fix='True or "rows", "all", or False')
 

@@ -345,7 +345,8 @@ def reference(request: Evaluate, arena: channel.Arena) -> Done:
     op, memory = library.ops_of(Path(request.op_file))[request.op], arena.view(request.arena)
     for index in range(len(request.outputs[0].at)):
         drawn = {spec.name: spec.values(memory, index).to(request.device) for spec in request.inputs}
-        results = op.reference(*(drawn.get(n) for n in op.inputs), **request.attributes)
+        with torch.device(request.device):  # for what it makes itself, such as torch.arange(n)
+            results = op.reference(*(drawn.get(n) for n in op.inputs), **request.attributes)
         results = results if isinstance(results, tuple) else (results,)
         for spec, result in zip(request.outputs, results, strict=True):
             spec.values(memory, index).copy_(result)

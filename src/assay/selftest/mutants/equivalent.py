@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.backends import Level, here
 from assay.check import caller
+from assay.check.building import for_launches
 from assay.check.outcome import Conditions, Outcome
 from assay.check.plain import PlainTorch
 from assay.coverage import Effort, plan
@@ -32,6 +33,8 @@ _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
 ones."""
 _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11}
 """The largest size near a changed constant that is tried, by mode."""
+_LARGEST = 1 << 27
+"""Elements of the largest workload that is run on a GPU because it leads to another launch."""
 _BUILT = 1 << 14
 """Elements of a workload for which machine code is compared."""
 _SEARCHED = 200
@@ -147,6 +150,7 @@ class Prover:
         self._plain = PlainTorch(pool)
         self._digests: dict[tuple[str, str], str] = {}
         self._code: dict[tuple[str, str], tuple[Any, ...]] = {}
+        self._launches: dict[tuple[str, str], list[Workload]] = {}
 
     def prove(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
         """Return the proof that the mutant, written as `kernel`, computes the same as the original, or the reason why
@@ -184,7 +188,7 @@ class Prover:
         """Return how many workloads launch the same machine code; 0 if one does not, None if the time ran out. This
         covers only compiled code, not the arguments of a launch."""
         deadline = time.monotonic() + self._seconds
-        points = [w for d in dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
+        points = [w for d in dtypes(mutant.kernel, op) for w in self._built(mutant, op, dtype(d))]
         compared = 0
         with self._worker(kernel, "native") as original, self._worker(kernel, "native") as changed:
             for point in points:
@@ -198,6 +202,14 @@ class Prover:
                     return None
                 compared += bool(built)
         return compared
+
+    def _built(self, mutant: Mutant, op: Op, number: DType) -> list[Workload]:
+        """Return the workloads of one dtype for which machine code is compared. Together they lead to every launch."""
+        points = _built(op, number, _around(mutant))
+        key = (mutant.kernel.name, str(number))
+        if key not in self._launches:
+            self._launches[key] = for_launches(mutant.kernel, op, number, points, {}, DEFAULT, self._pool)
+        return points + self._launches[key]
 
     def _contains(self, mutant: Mutant, kernel: Kernel, op: Op) -> bool:
         """Return whether the built code contains the barrier's line: with a trap in its place, some of the code must
@@ -238,7 +250,10 @@ class Prover:
         each = -(-(min(_SEARCHED, count) if self._hidden(mutant) else count) // len(numbers))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in numbers]
-        return filter(None, chain.from_iterable(zip_longest(*drawn)))
+        largest = _LARGEST if here(mutant.kernel).device == "cuda" else _LONGEST[mode]
+        launches = chain.from_iterable(self._launches.get((mutant.kernel.name, d), ()) for d in numbers)
+        small = (w for w in launches if w.elements <= largest)
+        return chain(small, filter(None, chain.from_iterable(zip_longest(*drawn))))
 
     def _digest(self, worker: Worker, kernel: Kernel, point: Workload) -> str:
         """Return a hash of the outputs of one run, in which all NaNs count as equal, or the error."""
