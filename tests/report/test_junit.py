@@ -24,6 +24,13 @@ def test_any_records_are_read_back(records):
         assert [type(r) for r in case.result] == ([KINDS[made.status]] if made.status in KINDS else [])
 
 
+def test_with_strict_whatever_did_not_pass_is_a_failure():
+    """As for the exit code: a job that fails has a failure to show."""
+    records = [record(f"gelu/cuda:{s}", status=s, reason="why") for s in Status]
+    (suite,) = JUnitXml.fromstring(junit(records, "check", strict=True).encode())
+    assert suite.failures == len(Status) - 1 and suite.errors == suite.skipped == 0
+
+
 def test_a_failure_has_its_place_its_reason_and_its_replay():
     failed = record(
         "gelu/cuda:mine",

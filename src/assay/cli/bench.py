@@ -107,7 +107,7 @@ def bench(
         screen.write_document(records, **about)
     else:
         checking.report(records, interrupted, strict=strict)
-    checking.keep(records, out, junit, json, **about)
+    checking.keep(records, out, junit, json, strict, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 

@@ -94,7 +94,7 @@ def check(
         screen.write_document(records, **about)
     else:
         report(records, interrupted, strict=strict)
-    keep(records, out, junit, json, **about)
+    keep(records, out, junit, json, strict, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
@@ -114,11 +114,13 @@ def perform(jobs: list[Job], options: Any, json: bool, out: Path | None = None) 
     return screen.collect(run(jobs, options), names, "check", json, show, save)
 
 
-def keep(records: list[Record], out: Path | None, junit: Path | None, json: bool, **about: Any) -> None:
+def keep(
+    records: list[Record], out: Path | None, junit: Path | None, json: bool, strict: bool = False, **about: Any
+) -> None:
     """Write the files that were asked for, and print where they are."""
     if out and screen.write_document(records, out, **about) and not json:
         screen.console().print(f"records: {out}")
-    if junit and keeping.junit_written(records, junit, about["verb"]) and not json:
+    if junit and keeping.junit_written(records, junit, about["verb"], strict) and not json:
         screen.console().print(f"JUnit: {junit}")
 
 

@@ -64,11 +64,11 @@ def document_written(records: Iterable[Record], path: Path, about: dict[str, Any
     return written("the records", path, lambda: put(path, text))
 
 
-def junit_written(records: Sequence[Record], path: Path, verb: str) -> bool:
+def junit_written(records: Sequence[Record], path: Path, verb: str, strict: bool = False) -> bool:
     """Write the file of `--junit`. Return whether it was written."""
     from assay.report.junit import junit
 
-    return written("the JUnit file", path, lambda: put(path, junit(records, verb, session.refused)))
+    return written("the JUnit file", path, lambda: put(path, junit(records, verb, session.refused, strict)))
 
 
 def put(path: Path, text: str) -> None:

@@ -109,7 +109,7 @@ def run(
         screen.write_document(records, **about)
     else:
         checking.report(records, interrupted, strict=strict)
-    checking.keep(records, out, junit, json, **about)
+    checking.keep(records, out, junit, json, strict, **about)
     if page and _drawn(records, page) and not json:
         screen.console().print(f"page: {page}")
     sys.exit(screen.exit_code(records, strict, interrupted))

@@ -119,7 +119,7 @@ def tune(
     else:
         show(records, screen.console())
         checking.report(records, interrupted)
-    checking.keep(records, out, junit, json, **about)
+    checking.keep(records, out, junit, json, strict, **about)
     if export and keeping.written("the tuned values", export, lambda: keeping.put(export, exported(records, export))):
         print(f"tuned values: {export}", file=sys.stderr)
     sys.exit(screen.exit_code(records, strict, interrupted))

@@ -14,10 +14,11 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VERDICTS = {Status.FAIL: "failure", Status.SKIPPED: "skipped", Status.COMPILED: "skipped"}
 
 
-def junit(records: Sequence[Record], verb: str, refused: Sequence[AssayError] = ()) -> str:
+def junit(records: Sequence[Record], verb: str, refused: Sequence[AssayError] = (), strict: bool = False) -> str:
     """Return the text of the file. Compiled and skipped records count as skipped, inconclusive ones as errors: they say
-    nothing about the kernel, and somebody has to look at them. So do the files and kernels that were `refused`."""
-    cases = [_case(record, namesakes(records)) for record in records]
+    nothing about the kernel, and somebody has to look at them. So do the files and kernels that were `refused`. With
+    `strict`, whatever did not pass is a failure, as it is for the exit code."""
+    cases = [_case(record, namesakes(records), strict) for record in records]
     cases += [_refusal(problem, verb) for problem in refused]
     kinds = [case[0].tag if len(case) else "" for case in cases]
     counts = {
@@ -30,7 +31,7 @@ def junit(records: Sequence[Record], verb: str, refused: Sequence[AssayError] = 
     return xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(record: Record, shared: set[str]) -> xml.Element:
+def _case(record: Record, shared: set[str], strict: bool) -> xml.Element:
     # A failing check has a workload of its own; the name must stay the same for a CI's history.
     point = f"dtype={record.dtype}" if record.verb == "check" and record.dtype else record.workload
     target = record.evidence.get("target", "") if record.verb.startswith("inspect") else ""
@@ -43,7 +44,8 @@ def _case(record: Record, shared: set[str]) -> xml.Element:
     built = record.verb == "inspect" and record.status is Status.COMPILED  # inspect asks for no more
     if record.status is not Status.PASS and not built:
         first, _, rest = _text(record.reason).partition("\n")
-        verdict = xml.SubElement(case, _VERDICTS.get(record.status, "error"), message=first, type=str(record.status))
+        kind = "failure" if strict else _VERDICTS.get(record.status, "error")
+        verdict = xml.SubElement(case, kind, message=first, type=str(record.status))
         seen = f"first seen on {_text(seen)}" if (seen := first_seen(record)) else ""
         replay = f"replay: {_text(record.replay)}" if record.replay else ""
         verdict.text = "\n".join(filter(None, (first, rest, seen, replay)))
