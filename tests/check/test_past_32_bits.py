@@ -15,6 +15,8 @@ from assay.catalog.select import select
 from assay.check import past_32_bits
 from assay.check.evidence import CheckEvidence, Past32Bits
 from assay.dtype import dtype
+from assay.errors import SourceError
+from assay.inspect.gates import refuse_unknown_gates
 from assay.op import op as declare
 from assay.record import Record, Status
 from assay.worker import Pool
@@ -180,3 +182,25 @@ def test_chosen_programs_are_of_the_grid_and_include_its_corners(grid: tuple[int
     assert len(points) == len(set(points)) <= count
     assert all(len(p) == len(grid) and all(0 <= at < n for at, n in zip(p, grid, strict=True)) for p in points)
     assert tuple(n - 1 for n in grid) in points and (0,) * len(grid) in points
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "status"), [("", Status.FAIL), (".to(tl.int64)", Status.PASS)])
+def test_a_kernel_may_declare_that_it_computes_offsets_in_64_bits(write, bits, status):
+    text = rows(f"row = tl.program_id(0){bits}").replace(
+        '@kernel("softmax")', '@kernel("softmax", expects={"offset_bits": 64})'
+    )
+    (record,) = assay.check(write("mine.py", HEAD + text), dtypes=["fp32"], workloads=4)
+    assert record.status is status, record.reason
+    assert status is Status.PASS or "an offset that overflows 32 bits" in record.reason
+
+
+@needs_triton
+def test_no_other_number_of_bits_can_be_declared(write):
+    text = rows("row = tl.program_id(0)").replace(
+        '@kernel("softmax")', '@kernel("softmax", expects={"offset_bits": 32})'
+    )
+    ((kernel, _),) = select([write("mine.py", HEAD + text)])
+    with pytest.raises(SourceError, match="offset_bits=32"):
+        refuse_unknown_gates(kernel)

@@ -139,7 +139,7 @@ class Job:
         reason = f"too large to interpret: of {seen.programs} programs only the addresses were looked at"
         reason += f" ({seen.trouble})" if seen.trouble else ""
         undecided = record(Status.INCONCLUSIVE, reason, None, CheckEvidence(mode=past_32_bits.MODE, device="cpu"))
-        return past_32_bits.joined(undecided, seen, thorough=True), worker
+        return past_32_bits.joined(undecided, seen, refused=True), worker
 
     def _conditions(self, settings: Settings, here: Availability) -> Conditions:
         threads = settings.threads if self.kernel.address.backend == "njit" else 1

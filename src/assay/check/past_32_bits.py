@@ -17,6 +17,7 @@ from assay.backends import Availability
 from assay.backends import here as available
 from assay.check.evidence import CheckEvidence, Past32Bits
 from assay.dtype import DType
+from assay.inspect.gates import OFFSETS
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record, Status
@@ -82,7 +83,7 @@ def beside(
         else:
             seen, _ = meanwhile.result()
             _closed(meanwhile)
-        return joined(record, seen, thorough), worker
+        return joined(record, seen, thorough or OFFSETS in kernel.expects), worker
 
     return join
 
@@ -144,14 +145,14 @@ def _words(found: Examined) -> str:
     return f"program {program} {does} `{found.parameter}`[{found.index}] at an offset that overflows 32 bits"
 
 
-def joined(record: Record, seen: Past32Bits, thorough: bool) -> Record:
-    """Add what was seen to a record that passed. An overflow is a failure of a thorough check, as it is on a GPU, where
-    no other check tries so many elements; otherwise the record tells of it."""
+def joined(record: Record, seen: Past32Bits, refused: bool) -> Record:
+    """Add what was seen to a record that passed. An overflow is a failure if it is `refused`: by a thorough check, as
+    on a GPU, where no other check tries so many elements, or by the kernel itself. Otherwise the record tells of it."""
     evidence = replace(CheckEvidence.of(record), past_32_bits=seen)
     if not seen.problem:
         return replace(record, evidence=evidence.to_dict())
     where = f" ({seen.where})" if seen.where else ""
-    if not thorough:
+    if not refused:
         told = f"{record.reason}; past 2³¹ elements an offset overflows 32 bits{where}"
         return replace(record, reason=told, evidence=evidence.to_dict())
     detector = "guard" if seen.stores else "overread"

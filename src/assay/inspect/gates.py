@@ -15,6 +15,11 @@ OF = "of"
 """A key of `expects` that is not a gate: the name prefix of the launches that the gates apply to. Without it they apply
 to all."""
 
+OFFSETS = "offset_bits"
+"""A key of `expects` that no instruction shows: 64, if offsets must not overflow 32 bits. `check` looks at addresses
+(assay.check.past_32_bits)."""
+_NO_GATES = (OF, OFFSETS)
+
 
 def applies_to(expects: Mapping[str, Any], name: str) -> bool:
     return name.startswith(expects.get(OF, ""))
@@ -22,19 +27,25 @@ def applies_to(expects: Mapping[str, Any], name: str) -> bool:
 
 def broken(expects: Mapping[str, Any], rows: Sequence[Row], summary: Summary) -> list[str]:
     """Return each expectation that the code does not meet, with the source line to look at."""
-    held = {name: wanted for name, wanted in expects.items() if name != OF}
+    held = {name: wanted for name, wanted in expects.items() if name not in _NO_GATES}
     return [fault for name, wanted in held.items() if (fault := GATES[name](wanted, rows, summary))]
 
 
 def refuse_unknown_gates(kernel: Kernel) -> None:
     """Raise SourceError if `expects` contains an unknown gate."""
     for name in kernel.expects:
-        if name not in GATES and name != OF:
+        if name not in GATES and name not in _NO_GATES:
             raise SourceError(
                 f"{kernel.name} expects '{name}', which is no gate",
                 where=f"{kernel.file}:{kernel.line}",
-                fix=f"one of: {', '.join((*GATES, OF))}",
+                fix=f"one of: {', '.join((*GATES, *_NO_GATES))}",
             )
+    if kernel.expects.get(OFFSETS, 64) != 64:
+        raise SourceError(
+            f"{kernel.name} expects {OFFSETS}={kernel.expects[OFFSETS]!r}",
+            where=f"{kernel.file}:{kernel.line}",
+            fix=f"write {OFFSETS}=64, or leave it out: 32 bits are what a check allows without it",
+        )
 
 
 def _spills(most: int, rows: Sequence[Row], summary: Summary) -> str:
