@@ -15,7 +15,7 @@ from assay.workload import Workload
 
 ((KERNEL, OP),) = select(["sum/triton"])
 POINTS = [Workload.of(OP, f"n={n},dtype=fp32") for n in (300, 4000)]
-WRONG = Outcome(Finding("values", "`out` is 3, the oracle 4"), delayed=2)
+WRONG = Outcome(Finding("values", "`out` is 3, must be 4"), delayed=2)
 RIGHT = Outcome(delayed=2)
 
 
@@ -45,7 +45,7 @@ def look(monkeypatch):
 
 def test_a_wrong_result_with_delays_alone_is_a_race(look):
     seen, race = look(RIGHT, WRONG, RIGHT)
-    assert not seen.clean and "n=4000" in race and "the oracle 4" in race and "barrier" in race
+    assert not seen.clean and "n=4000" in race and "must be 4" in race and "barrier" in race
     assert [kind for _, kind in look.asked] == ["random", "random", "still"]
 
 
@@ -72,7 +72,7 @@ def test_a_kernel_that_ends_only_without_delays_has_a_race(look):
     seen, race = look(hangs, RIGHT, RIGHT)  # other work kept the GPU from it
     assert seen.clean and not race and "ended when it was called again" in seen.trouble
     seen, race = look(hangs, RIGHT, WRONG)
-    assert not seen.clean and "the oracle 4" in race
+    assert not seen.clean and "must be 4" in race
     seen, race = look(hangs, hangs)
     assert seen.clean and not race and "without waiting, too" in seen.trouble
     seen, race = look(hangs, Outcome())

@@ -1,6 +1,7 @@
 """The judge of numbers: sharp enough to see lower precision, blind to what rounding alone does."""
 
 import math
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay import inputs
 from assay.catalog import library
-from assay.check import judge, oracle
+from assay.check import figures, judge, oracle
 from assay.dtype import dtype
 from assay.workload import Workload
 
@@ -141,7 +142,41 @@ def test_a_nan_out_of_place_is_found_and_named():
         return {"out": rounded(op, workload, drawn, truth)["out"].nan_to_num(0.0)}
 
     found = verdict(op, workload, swallow).finding
-    assert found is not None and found.detector == "nonfinite" and "the oracle nan" in found.what
+    assert found is not None and found.detector == "nonfinite" and "must be nan" in found.what
+
+
+def test_one_element_that_is_too_far_off_is_named_with_its_right_value():
+    workload = Workload.of(library.find_op("gelu"), "n=1,dtype=fp32")
+
+    def wrong(op, workload, drawn, truth, by=1e-4):
+        return {n: v * (1 + by) for n, v in rounded(op, workload, drawn, truth).items()}
+
+    found = verdict(workload.op, workload, wrong).finding
+    assert re.fullmatch(r"`out`\[0\] is \S+, must be \S+ \([\d.]+× its tolerance\)", found.what)
+    assert len(found.details) == 1
+    assert re.fullmatch(r"  error   [\d.e+]+ rounding units; plain PyTorch's largest is [\d.]+", found.details[0])
+    far = verdict(workload.op, workload, partial(wrong, by=1.0)).finding
+    assert far.details[0].startswith("  error   over a million rounding units; plain")
+
+
+def test_a_figure_that_many_results_share_is_named_in_words():
+    workload = Workload.of(library.find_op("gelu"), "n=4000,dtype=bf16")
+
+    def off_by_a_unit(op, workload, drawn, truth):
+        out = rounded(op, workload, drawn, truth)["out"]
+        return {"out": torch.where(torch.arange(4000) % 3 > 0, torch.nextafter(out, torch.zeros_like(out)), out)}
+
+    found = verdict(workload.op, workload, off_by_a_unit).finding
+    figure = re.search(r" \((.*): [\d.]+× its tolerance\)$", found.what)[1]
+    assert figure in judge.NAMES.values() and figure != judge.NAMES["max"]
+    assert re.match(rf" +the {figure} of results between \S+ and \S+ in absolute value is ", found.details[1])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"), [(0.0017, 2.76, "between 0.0017 and 2.76"), (1.412, 1.4121, "around 1.41")]
+)
+def test_a_range_whose_ends_look_alike_is_one_number(low, high, words):
+    assert figures.of_results(low, high) == f"of results {words} in absolute value"
 
 
 def test_an_extra_nan_is_found_too():

@@ -1,10 +1,13 @@
-"""The reason of a failure says which inputs behind a wrong element are NaN or infinite."""
+"""The reason of a failure says which inputs behind a wrong element are NaN or infinite; few inputs are written out."""
 
 import pytest
+import torch
 
 from assay import Axis, Tensor, inputs
 from assay.catalog import library
 from assay.check import judge, oracle
+from assay.check.explaining import with_inputs
+from assay.check.special_inputs import written
 from assay.op import op
 from assay.workload import Workload
 
@@ -39,7 +42,7 @@ def test_in_an_op_of_rows_the_values_of_that_row_are_counted():
 
     what = reason(library.ops()["softmax"], "rows=3,cols=6", put, lambda out: out[1].fill_(0))
     counts = "`x` has 1 NaN and 1 infinite values where rows is 1"
-    assert what == f"`out`[1, 0] is 0, the oracle nan (6 such elements); {counts}"
+    assert what == f"`out`[1, 0] is 0, must be nan (6 such elements); {counts}"
 
 
 def test_of_an_input_that_all_rows_share_all_values_are_counted():
@@ -70,4 +73,18 @@ def test_where_the_inputs_are_finite_nothing_is_added():
         x[3] = NAN
 
     what = reason(library.ops()["gelu"], "n=8", put, lambda out: out[4].fill_(NAN))
-    assert what.endswith("(1 such elements)")
+    assert what.endswith("(1 such element)")
+
+
+def test_few_inputs_are_written_out_with_all_their_digits():
+    x, index = torch.tensor([[0.1, NAN]]), torch.tensor([3, -1])
+    few = {"x": x, "scale": torch.tensor(2.0), "index": index, "keep": torch.tensor([True]), "none": torch.empty(0, 2)}
+    words = "x = [[0.100000001, nan]], scale = 2, index = [3, -1], keep = [True], none = []"
+    assert written(few) == words
+    assert written({"x": torch.tensor([0.1, -0.0]).bfloat16()}) == "x = [0.100097656, -0]"
+    assert written({"x": torch.tensor([448.0]).to(torch.float8_e4m3fn)}) == "x = [448]"
+    assert written({"x": torch.ones(8)}) and not written({"x": torch.ones(1), "y": torch.ones(9)})
+    wrong = judge.Finding("values", "`out` is 3, must be 4", details=("  error   1 rounding unit",))
+    assert with_inputs(wrong, few).details == (f"  input   {words}", *wrong.details)
+    for other in (judge.Finding("unwritten", "all"), judge.Finding("stale", "again")):
+        assert with_inputs(other, few) == other, "the inputs do not explain it"

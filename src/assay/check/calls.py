@@ -19,7 +19,7 @@ from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import same
 from assay.check.caller import Caller
 from assay.check.case import Case
-from assay.check.explaining import circumstances, differs, explained
+from assay.check.explaining import circumstances, differs, explained, with_inputs
 from assay.check.figures import Errors
 from assay.check.judge import Finding, beyond
 from assay.check.outcome import Conditions, Outcome
@@ -249,6 +249,7 @@ class Trial:
             verdict = case.judge(call.result, controls=index == 0 and small)
             if verdict.finding:
                 finding = explained(verdict.finding, cases, index, done, self._again(cases, done))
+                finding = with_inputs(finding, case.values)
                 vendor = case.plain.wrong
                 return Outcome(finding, verdict.errors, deterministic, seconds=seconds, torch_wrong=vendor)
             errors += verdict.errors

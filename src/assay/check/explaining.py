@@ -4,12 +4,12 @@ the circumstances of the call."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from assay.catalog.reader import LIBRARY
-from assay.check import leftovers, overflow, runs
+from assay.check import leftovers, overflow, runs, special_inputs
 from assay.check.buffers import same
 from assay.check.case import Case
 from assay.check.judge import Finding
@@ -76,6 +76,13 @@ def _stale(cases: list[Case], index: int, call: Done, earlier: Done) -> Finding 
             which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
             return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
     return None
+
+
+def with_inputs(finding: Finding, inputs: Mapping[str, torch.Tensor]) -> Finding:
+    """Return the finding of a wrong value with all inputs, if they are few."""
+    if finding.detector not in ("values", "nonfinite") or not (words := special_inputs.written(inputs)):
+        return finding
+    return replace(finding, details=(f"  input   {words}", *finding.details))
 
 
 def beside_pytorch(finding: Finding, wrong: str) -> Finding:

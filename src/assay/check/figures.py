@@ -21,6 +21,13 @@ ENOUGH = 400
 """The least number of elements for a reliable percentile. In smaller bins the prior counts too."""
 NEEDED = {"rms": FEW, "p995": ENOUGH, "max": 1, "bias": FEW}
 """Elements that each figure needs to be reliable."""
+NAMES = {
+    "rms": "root mean square error",
+    "p995": "99.5th percentile of the errors",
+    "max": "largest error",
+    "bias": "mean error in one direction",
+}
+"""What a reason calls them."""
 _TIE = 1 - 1 / 32
 """Twice the distance to the nearest number of the format, in ulps, above which either neighbour may be chosen."""
 
@@ -37,6 +44,8 @@ class Errors:
     ratio: float
     """Kernel over PyTorch in that figure; 1 if both are exact."""
     where: str
+    """That figure and the results it is of, in words."""
+    figure: str = "max"
     admitted: bool = False
     """Whether the error is within the tolerance only because another order in float32 loses as much on these values."""
 
@@ -81,6 +90,13 @@ def joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> 
         return seen
     near = prior[min(prior, key=lambda g: abs(g - group))]
     return {k: v if k == "bias" else max(v, near[k]) for k, v in seen.items()}
+
+
+def of_results(low: float, high: float) -> str:
+    """Return in words which results a figure is of, given the range of their absolute values."""
+    least, most = f"{low:.3g}", f"{high:.3g}"
+    between = f"around {most}" if least == most else f"between {least} and {most}"
+    return f"of results {between} in absolute value"
 
 
 def distinct(values: torch.Tensor) -> int:

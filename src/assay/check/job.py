@@ -348,7 +348,8 @@ class Job:
 
     @staticmethod
     def _words(finding: Finding) -> str:
-        return f"{finding.detector}: {finding.what}"
+        first, *steps = finding.what.split("\n")
+        return "\n".join([f"{finding.detector}: {first}", *finding.details, *steps])
 
     def _build(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]

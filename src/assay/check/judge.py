@@ -16,7 +16,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from assay.check.figures import NEEDED, ROUNDED, SLACK, Errors, Figures, distinct, figures, joined, sides
+from assay.check.figures import (
+    NAMES,
+    NEEDED,
+    ROUNDED,
+    SLACK,
+    Errors,
+    Figures,
+    distinct,
+    figures,
+    joined,
+    of_results,
+    sides,
+)
 from assay.check.one_right_value import OneRightValue, numbers, place_in
 from assay.check.oracle import Oracle, all_finite, bins, ulp
 from assay.dtype import DType, dtype
@@ -46,6 +58,8 @@ class Finding:
     """The error of wrong values as a multiple of its tolerance; 0 if something else is wrong."""
     as_rounded: bool = False
     """Whether no error of wrong values exceeds the cost of rounding every term of a sum to the output's format."""
+    details: tuple[str, ...] = ()
+    """Indented lines with more about it, for the end of a failed check."""
 
     @property
     def less_accurate(self) -> bool:
@@ -120,7 +134,7 @@ def judge(
     for name, value in outputs.items():
         shape = measures.oracle.exact[name].shape
         if list(shape) != list(value.shape):
-            what = f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(shape)}"
+            what = f"`{name}` has shape {tuple(value.shape)}, must be {tuple(shape)}"
             return Judgement(Finding("values", what), (), {})
         if value.numel() == 0:
             continue
@@ -139,14 +153,14 @@ def judge(
             worst, place = scale.nearest(name, got, partial(measures.others, name))
         errors.append(worst)
         if worst.share > 1:
+            details: tuple[str, ...] = ()
             if isinstance(scale, OneRightValue):
-                what = scale.explain(worst, value, place) + behind(place)
+                what = scale.explain(worst, value, place)
             else:
-                what = _explain(worst, value, right.rounded, right.unit, place) + behind(place)
-                what += _hint(measures.oracle, value, right.rounded, place)
+                what, details = _explain(worst, value, measures.oracle, right.rounded, right.unit, place)
             share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
             rounded = share > 0 and as_rounded(measures.oracle, name, got, dtype(value.dtype), transformed=True)
-            return Judgement(Finding("values", what, share, rounded), tuple(errors), tried)
+            return Judgement(Finding("values", what + behind(place), share, rounded, details), tuple(errors), tried)
         for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake, admitted=worst.admitted)
             tried[control] = tried.get(control, False) or (shown is not None and shown.share > 1)
@@ -217,9 +231,8 @@ class _Scale:
             ratio = kernel[figure] / plain[figure] if plain[figure] else (1.0 if kernel[figure] == 0 else math.inf)
             if worst is None or shares[figure] > worst.share:
                 low, high = (float(v) for v in self.exact.flatten()[where].abs().aminmax())
-                worst = Errors(
-                    name, kernel, plain, shares[figure], ratio, f"{figure} where |oracle| is {low:.3g}…{high:.3g}"
-                )
+                words = f"{NAMES[figure]} {of_results(low, high)}"
+                worst = Errors(name, kernel, plain, shares[figure], ratio, words, figure)
                 place = int(where[error[where].abs().argmax()])
         return worst, place
 
@@ -275,16 +288,15 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
                 {"max": torch_max},
                 share,
                 ratio,
-                "maximum over the slice",
-                share <= 1 and not tight,
+                "largest error in the slice",
+                admitted=share <= 1 and not tight,
             )
         )
         if share > 1:
-            what = _explain(errors[-1], value, rounded, unit, int(place)) + behind(int(place))
-            what += _hint(truth, value, rounded, int(place))
-            return Judgement(
-                Finding("values", what, share, as_rounded(truth, name, got, number, True)), tuple(errors), {}
-            )
+            what, details = _explain(errors[-1], value, truth, rounded, unit, int(place))
+            near = as_rounded(truth, name, got, number, True)
+            finding = Finding("values", what + behind(int(place)), share, near, details)
+            return Judgement(finding, tuple(errors), {})
     return Judgement(None, tuple(errors), {})
 
 
@@ -337,7 +349,8 @@ def _non_finite(
     first = int(wrong.flatten().nonzero()[0])
     count = int(wrong.sum())
     seen, true = float(got.flatten()[first]), float(exact.flatten()[first])
-    return f"`{name}`{place_in(first, got)} is {seen:g}, the oracle {true:g} ({count} such elements){behind(first)}"
+    such = f"{count} such element{'s' * (count != 1)}"
+    return f"`{name}`{place_in(first, got)} is {seen:g}, must be {true:g} ({such}){behind(first)}"
 
 
 def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
@@ -364,22 +377,23 @@ def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -
     return {name: fake for name, fake in fakes.items() if bool((((fake - rounded).abs() > 4 * unit) & finite).any())}
 
 
-def _hint(truth: Oracle, value: torch.Tensor, rounded: torch.Tensor, place: int) -> str:
-    """Return what may be missing in the op's declaration, if the error is only large beside a tiny result."""
-    op = truth.undeclared()
-    return op.hint(float(numbers(value).flatten()[place]), float(rounded.flatten()[place])) if op else ""
-
-
-def _explain(errors: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, place: int) -> str:
+def _explain(
+    errors: Errors, value: torch.Tensor, truth: Oracle, rounded: torch.Tensor, unit: torch.Tensor, place: int
+) -> tuple[str, tuple[str, ...]]:
+    """Return the worst element with its right value, and in further lines how far it is off and what may help."""
     got, want = float(numbers(value).flatten()[place]), float(rounded.flatten()[place])
-    torch_max = errors.torch["max"]
     off = abs(got - want) / float(unit.flatten()[place])
-    far = f"{off:.3g} rounding units" if off < _FAR else "over a million rounding units"
-    what = (
-        f"`{errors.output}`{place_in(place, value)} is {got:.9g}, the oracle {want:.9g}: {far} "
-        f"off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its tolerance"
-    )
-    bias = errors.kernel.get("bias", 0.0)
-    if not errors.where.startswith("bias") or bias > 1:  # digits that are cut cost at most a unit
-        return what
-    return f"{what}; on average results are {bias:.2g} units off in one direction: round to nearest, do not cut digits"
+    figure, units = errors.figure, f"{off:.3g}" if off < _FAR else "over a million"
+    plain = f"plain PyTorch's largest is {errors.torch['max']:.3g}"
+    details = [f"  error   {units} rounding unit{'s' * (units != '1')}; {plain}"]
+    if figure != "max":
+        there = f"is {errors.kernel[figure]:.3g}, plain PyTorch's {errors.torch[figure]:.3g}"
+        details.append(f"          the {errors.where} {there}")
+    if figure == "bias" and errors.kernel[figure] <= 1:  # digits that are cut cost at most a unit
+        details.append("  → round to nearest, do not cut digits")
+    op = truth.undeclared()
+    if op and (hint := op.hint(got, want)):
+        details.append(f"  → {hint}")
+    which = "" if figure == "max" else f"{NAMES[figure]}: "
+    seen = f"`{errors.output}`{place_in(place, value)} is {got:.9g}, must be {want:.9g}"
+    return f"{seen} ({which}{errors.share:.3g}× its tolerance)", tuple(details)

@@ -90,7 +90,7 @@ def judged_in_slices(
             verdict = judge_maximum(outputs, oracle(workload, inputs), prior)
         errors += verdict.errors
         if verdict.finding:
-            what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
+            what = f"{verdict.finding.what}; in the slice of {op.independent} from {start}"
             return Outcome(replace(verdict.finding, what=what), tuple(errors), seconds=seconds)
     worst = max(errors, key=lambda e: e.share, default=None)
     return Outcome(None, (worst,) if worst else (), seconds=seconds, artifacts=artifacts or [])

@@ -1,13 +1,17 @@
-"""Says which inputs behind a wrong result are NaN or infinite: that may be the only clue in the smallest workload that
-fails."""
+"""Says which inputs behind a wrong result are NaN or infinite, and writes out all inputs of a small workload: that may
+be the only clue in the smallest workload that fails."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from assay.lazy import torch
 from assay.op import Op, Tensor
+
+_FEW = 8
+"""The most elements of an input that is written out."""
 
 
 def behind(
@@ -36,6 +40,19 @@ def behind(
         counts = (f"{n} {kind}" for n, kind in ((nan, "NaN"), (odd - nan, "infinite")) if n)
         descriptions.append(f"`{name}` has {' and '.join(counts)} value{'s' * (odd != 1)}{where}")
     return "".join(f"; {one}" for one in descriptions)
+
+
+def written(inputs: Mapping[str, torch.Tensor]) -> str:
+    """Return all inputs with their elements, as `x = [0.5, nan]`; empty if one has many."""
+    if any(value.numel() > _FEW for value in inputs.values()):
+        return ""
+    return ", ".join(f"{name} = {_nested(value.tolist())}" for name, value in inputs.items())
+
+
+def _nested(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_nested, value))}]"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def _part(value: torch.Tensor, declared: Tensor, at: Mapping[str | int, int]) -> torch.Tensor:

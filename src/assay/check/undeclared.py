@@ -24,12 +24,12 @@ class Undeclared:
     """The largest value that its inputs, or a product of all of them, can have."""
 
     def hint(self, got: float, want: float) -> str:
-        """Return what to add to the reason of a failure; empty if the error is more than a rounding at the scale of the
+        """Return what may help after a failure; empty if the error is more than a rounding at the scale of the
         inputs, or the result is not small beside them."""
         if not abs(want) <= _SMALL * self.scale or not abs(got - want) <= _ROUNDING * self.scale:
             return ""
         return (
-            "; the result is small beside the inputs, where the kernel loses digits that the reference keeps. "
+            "the result is small beside the inputs, where the kernel loses digits that the reference keeps. "
             f"If {self.op} allows that, declare at which scale its terms round: magnitude=… in @op "
             "(docs/ops.md, “How exact it must be”)"
         )

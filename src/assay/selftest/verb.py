@@ -46,7 +46,7 @@ class _Pair:
                 return self.record(Status.SKIPPED, record.reason)
         began = time.perf_counter()
         self.caught = wrong.detector
-        self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
+        self.finding = wrong.reason.partition("\n")[0].removeprefix(f"{self.caught}: ")
         self.twin = str(fixed.status)
         if self.entry.verb in ("bench", "tune") and Status.INCONCLUSIVE in (wrong.status, fixed.status):
             unclear = wrong if wrong.status is Status.INCONCLUSIVE else fixed

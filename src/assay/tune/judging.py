@@ -83,6 +83,7 @@ def _summed(records: list[Record]) -> Judged:
     for status in (Status.FAIL, Status.INCONCLUSIVE, Status.SKIPPED, Status.COMPILED):
         for record in records:
             if record.status is status:
-                reason = f"{record.reason} (on {record.workload})"
+                first, *details = record.reason.split("\n")
+                reason = "\n".join([f"{first} (on {record.workload})", *details])
                 return Judged(status, reason, record.detector, record.replay, workloads)
     return Judged(Status.PASS, workloads=workloads)
