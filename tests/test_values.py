@@ -106,3 +106,24 @@ def test_a_function_that_makes_values_fit_gets_values_near_a_constant():
     of_rows = Op("norm", lambda x: x.norm(dim=1), {"n": Axis()}, {"x": unit}, {"out": Tensor("n")})
     x = generate(Workload.of(of_rows, "n=500,dtype=fp32,values=near:1e-09"))["x"]
     assert (x >= 0).all() and (x.norm(dim=1) < 1e-6).sum() > 100
+
+
+def test_what_follows_from_an_optional_input_gets_none_where_that_is_left_out():
+    """A result in an integer format is cut off towards zero, and one given input may follow from another."""
+    made = Op(
+        "made",
+        lambda x, b, y, z: x,
+        {"n": Axis()},
+        {
+            "x": Tensor("n"),
+            "b": Tensor("n", optional=True),
+            "y": Tensor("n", dtype="int32", given=lambda x, b: x * 10 if b is None else x * 0 - 0.9),
+            "z": Tensor("n", given=lambda y: y + 1),
+        },
+        {"out": Tensor("n")},
+    )
+    workload = Workload(made, (("n", 9),), dtype("fp32"))
+    left_out = generate(workload.replace(without=("b",)))
+    assert torch.equal(left_out["y"], (left_out["x"].double() * 10).trunc().int())
+    assert torch.equal(left_out["z"], left_out["y"].float() + 1)
+    assert not generate(workload)["y"].any()

@@ -33,8 +33,9 @@ def generate(workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
 
 
 def given(function: Callable[..., Any], workload: Workload, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return an input that follows from others, in float64. The function asks by name for inputs and attributes."""
-    known = inputs | dict(workload.attributes)
+    """Return an input that follows from others, in float64. The function asks by name for inputs, which are None where
+    they are left out, and for attributes."""
+    known = dict.fromkeys(workload.op.inputs) | inputs | dict(workload.attributes)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
     value: torch.Tensor = exactly(function, (known[n] for n in wanted), {})
     return value

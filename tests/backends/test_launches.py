@@ -437,3 +437,9 @@ def test_a_launch_that_only_a_long_axis_makes_too_large_fails_without_a_gpu(laun
     file = write("mine.cu", f"// assay: op softmax\n// assay: k<T>{launch}(x, out, cols)\n{kernel}\n")
     (record,) = assay.check(file, dtypes="fp32")
     assert record.failed and words in record.reason and record.workload.startswith(workload), record.reason
+
+
+def test_a_source_without_its_file_says_where_it_was_looked_for(tmp_path):
+    with pytest.raises(UsageError, match=r"there is no file .*missing\.cu") as refused:
+        Source(tmp_path / "missing.cu").build("k", Target("sm_90"))
+    assert "folder of the Python file" in refused.value.fix

@@ -151,6 +151,11 @@ class Source:
     @cached_property
     def text(self) -> str:
         """Without a byte order mark, which NVRTC refuses. Comments may be in any encoding."""
+        if not self.file.is_file():
+            raise UsageError(
+                f"there is no file {self.file}",
+                fix="Source takes a path relative to the folder of the Python file that calls it, or an absolute one",
+            )
         return self.file.read_text(encoding="utf-8-sig", errors="replace")
 
     def __getitem__(self, name: str) -> Function:

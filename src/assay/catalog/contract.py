@@ -2,11 +2,11 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
-from assay.dtype import dtype
+from assay.dtype import DType, dtype
 from assay.errors import SourceError, UsageError
 from assay.op import Attribute, Axis, Op, Tensor
 from assay.workload import PARTS
@@ -55,6 +55,7 @@ def _problems(op: Op) -> Iterator[tuple[str, str]]:
             )
     yield from _tensor_problems(op, "input", op.inputs)
     yield from _tensor_problems(op, "output", op.outputs)
+    yield from _input_problems(op)
     for group, names in (("inputs", op.inputs), ("attributes", op.attributes), ("axes", op.axes)):
         if both := sorted(set(names) & set(op.outputs)):
             yield f"'{both[0]}' is an output and stands among the {group} too", "give one of them another name"
@@ -63,9 +64,18 @@ def _problems(op: Op) -> Iterator[tuple[str, str]]:
             yield f"aliases names {result} → {source}", "map an output's name to an input's"
     if op.independent and op.independent not in op.axes:
         yield f"independent names '{op.independent}', which is no axis", f"one of: {', '.join(op.axes)}"
-    yield from _call_problems(op, "the reference", op.reference)
+    yield from _call_problems(op, "the reference", op.reference, op.attributes)
     if op.magnitude is not None:
-        yield from _call_problems(op, "magnitude", op.magnitude)
+        yield from _call_problems(op, "magnitude", op.magnitude, op.attributes)
+    if op.half_magnitude is not None:
+        yield from _call_problems(op, "half_magnitude", op.half_magnitude, op.attributes)
+    if op.random is not None:
+        if op.random.seed not in op.attributes:
+            yield (
+                f"random names the seed '{op.random.seed}', which is no attribute",
+                f'declare it: attributes={{"{op.random.seed}": Attribute(0, (0, 1, 12345))}}',
+            )
+        yield from _call_problems(op, "outcomes", op.random.outcomes, [a for a in op.attributes if a != op.random.seed])
 
 
 def _tensor_problems(op: Op, kind: str, tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -93,12 +103,55 @@ def _tensor_problems(op: Op, kind: str, tensors: Mapping[str, Any]) -> Iterator[
                 yield f"{kind} '{name}': {problem.what}", problem.fix
 
 
+def _input_problems(op: Op) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with how inputs are drawn, or computed from others."""
+    drawn = [name for name, tensor in op.inputs.items() if tensor.given is None]
+    known = [*drawn, *op.attributes]
+    for name, tensor in op.inputs.items():
+        if tensor.given is not None:
+            yield from _given_problems(name, tensor.given, known)
+            known.append(name)
+            continue
+        if tensor.index:
+            if tensor.index not in (*op.axes, *op.derived, *op.attributes):
+                yield (
+                    f"input '{name}' indexes '{tensor.index}', which is no axis",
+                    f"one of: {', '.join([*op.axes, *op.derived])}",
+                )
+            continue
+        formats = [tensor.dtype] if tensor.dtype else op.dtypes
+        if not any(_holds(dtype(number), tensor.range) for number in formats):
+            yield (
+                f"input '{name}' has the range {tensor.range!r}, and {', '.join(formats)} has no number in it",
+                "declare a range that meets the format's; it may be wider",
+            )
+
+
+def _given_problems(name: str, function: Any, known: list[str]) -> Iterator[tuple[str, str]]:
+    code = getattr(function, "__code__", None)
+    if code is None:
+        yield f"input '{name}' is given by {function!r}, which is no function of Python", "write a def or a lambda"
+        return
+    asked = code.co_varnames[: code.co_argcount]
+    if unknown := [parameter for parameter in asked if parameter not in known]:
+        yield (
+            f"input '{name}' is given by a function of '{unknown[0]}', which is not known then",
+            f"it asks by name for drawn inputs, given inputs declared above it, and attributes: {', '.join(known)}",
+        )
+
+
 def _is_range(value: Any) -> bool:
     numbers = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(n, Real) for n in value)
     return numbers and bool(value[0] <= value[1])
 
 
-def _call_problems(op: Op, what: str, function: Any) -> Iterator[tuple[str, str]]:
+def _holds(number: DType, wanted: tuple[float, float]) -> bool:
+    """Return whether the format has a value in the range, as far as its ends tell."""
+    least, most = number.integers or (-number.max, number.max)
+    return wanted[0] <= most and wanted[1] >= least
+
+
+def _call_problems(op: Op, what: str, function: Any, attributes: Iterable[str]) -> Iterator[tuple[str, str]]:
     if not callable(function):
         yield f"{what} is {function!r}, which cannot be called", "write a function of the op's inputs"
     try:
@@ -106,7 +159,7 @@ def _call_problems(op: Op, what: str, function: Any) -> Iterator[tuple[str, str]
     except (TypeError, ValueError):
         return  # a builtin without a signature
     try:
-        signature.bind(*op.inputs, **dict.fromkeys(op.attributes))
+        signature.bind(*op.inputs, **dict.fromkeys(attributes))
     except TypeError as problem:
-        call = f"({', '.join([*op.inputs, *(f'{a}=…' for a in op.attributes)])})"
+        call = f"({', '.join([*op.inputs, *(f'{a}=…' for a in attributes)])})"
         yield f"{what} takes {signature}, but it is called as {call}: {problem}", f"let it take {call}"
