@@ -143,7 +143,7 @@ def test_a_check_tells_of_it_and_a_thorough_one_fails(tmp_path) -> None:
     assert record.status is Status.PASS and "past 2³¹ elements an offset overflows 32 bits" in record.reason
     saw = CheckEvidence.of(record).past_32_bits
     assert saw is not None and saw.problem
-    failed = past_32_bits.joined(record, saw, thorough=True)
+    failed = past_32_bits.joined(record, saw, refused=True)
     assert failed.status is Status.FAIL and failed.detector == "overread" and "tl.int64" in failed.reason
     (large,) = assay.check(file, workload=saw.workloads[-1], keep=False)
     assert large.status is Status.FAIL and saw.problem in large.reason
@@ -151,7 +151,7 @@ def test_a_check_tells_of_it_and_a_thorough_one_fails(tmp_path) -> None:
 
 def test_a_kernel_that_was_looked_at_keeps_its_verdict() -> None:
     passed = Record("check", "silu/triton:own", "dtype=fp32", Status.PASS, "51 workloads", "run")
-    joined = past_32_bits.joined(passed, Past32Bits(["n=1"], 24), thorough=True)
+    joined = past_32_bits.joined(passed, Past32Bits(["n=1"], 24), refused=True)
     assert joined.status is Status.PASS and joined.reason == passed.reason
 
 
