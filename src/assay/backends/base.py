@@ -93,9 +93,9 @@ class Backend:
         language has several (CUDA C++: nvrtc, nvcc)."""
         raise NotImplementedError(f"{self.name} cannot build without running")
 
-    def naming(self, target: Target, found: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
-        """While open, nothing is built or launched: `found` is called with the name of what would be, on `target`."""
-        raise NotImplementedError(f"{self.name} cannot name launches without building")
+    def instead_of_launches(self, target: Target, found: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+        """While open, nothing is built or launched: `found` is called in place of each launch on `target`."""
+        raise NotImplementedError(f"{self.name} cannot be run without launching")
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
         """While open, the code that is actually launched is listed; nothing if the language does not expose it."""

@@ -61,7 +61,7 @@ class Cuda(Backend):
             _tracing = None
 
     @contextlib.contextmanager
-    def naming(self, target: Target, found: Callable[[str], None]) -> Iterator[None]:
+    def instead_of_launches(self, target: Target, found: Callable[[], None]) -> Iterator[None]:
         global _tracing
         _tracing = _Tracing(target, "", [], found)
         try:
@@ -87,8 +87,8 @@ class _Tracing(NamedTuple):
     target: Target
     compiler: str
     launches: list[Launch]
-    found: Callable[[str], None] | None = None
-    """If given, it is called with the name of each launch, and nothing is built."""
+    found: Callable[[], None] | None = None
+    """If given, it is called in place of each launch, and nothing is built."""
 
 
 _tracing: _Tracing | None = None
@@ -299,7 +299,7 @@ class Function:
             )
         if _tracing is not None:
             if _tracing.found is not None:
-                _tracing.found(self.name.partition("<")[0])
+                _tracing.found()
                 return
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)

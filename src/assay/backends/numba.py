@@ -44,10 +44,10 @@ class Numba(Backend):
         with numba_tracing.recording(target) as launches:
             yield launches
 
-    def naming(self, target: Target, found: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    def instead_of_launches(self, target: Target, found: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
         from assay.backends import numba_tracing
 
-        return numba_tracing.naming(target, found)
+        return numba_tracing.instead_of_launches(target, found)
 
     def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         from assay.backends import rewriting

@@ -35,17 +35,17 @@ def recording(target: Target) -> Iterator[list[Launch]]:
     def build(kernel: Any, grid: Any, block: Any, shared: int, args: tuple[Any, ...]) -> None:
         launches.append(Launch(_artifact(kernel, args), grid, block, shared))
 
-    with _instead_of_launches(target, build):
+    with _launches_replaced(target, build):
         yield launches
 
 
-def naming(target: Target, found: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
-    """While open, `found` is called with the name of each Numba function in place of its launch."""
-    return _instead_of_launches(target, lambda kernel, *_: found(kernel.py_func.__name__))
+def instead_of_launches(target: Target, found: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """While open, `found` is called in place of each launch of a Numba function."""
+    return _launches_replaced(target, lambda *_: found())
 
 
 @contextlib.contextmanager
-def _instead_of_launches(target: Target, do: Callable[[Any, Any, Any, int, tuple[Any, ...]], None]) -> Iterator[None]:
+def _launches_replaced(target: Target, do: Callable[[Any, Any, Any, int, tuple[Any, ...]], None]) -> Iterator[None]:
     """While open, `do` gets each kernel that would be launched on `target`, with its grid, block, shared memory and
     arguments."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":

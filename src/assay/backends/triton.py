@@ -41,10 +41,10 @@ class Triton(Backend):
         with triton_tracing.recording(target) as launches:
             yield launches
 
-    def naming(self, target: Target, found: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    def instead_of_launches(self, target: Target, found: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
         from assay.backends import triton_tracing
 
-        return triton_tracing.naming(found)
+        return triton_tracing.instead_of_launches(found)
 
     def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         from assay.backends import rewriting

@@ -96,19 +96,18 @@ def recording(target: Target) -> Iterator[list[Launch]]:
 
 
 @contextlib.contextmanager
-def naming(found: Callable[[str], None]) -> Iterator[None]:
-    """While open, `found` is called with the name of each Triton function in place of its launch."""
+def instead_of_launches(found: Callable[[], None]) -> Iterator[None]:
+    """While open, `found` is called in place of each launch of a Triton function."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
     run, tune = JITFunction.run, Autotuner.run
 
-    def name(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+    def pass_over(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
         if callable(grid) or 0 not in grid:
-            found(self.fn.__name__)
+            found()
 
-    JITFunction.run = name
-    Autotuner.run = lambda self, *args, **kwargs: found(self.base_fn.__name__)
+    JITFunction.run, Autotuner.run = pass_over, lambda self, *args, **kwargs: found()
     try:
         yield
     finally:

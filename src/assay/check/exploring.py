@@ -199,7 +199,7 @@ class Exploration:
                 self.seen.plan = plan
                 continue
             if not rows:
-                if self.seen.launches or bounds.workloads is not None:
+                if self.seen.launch_sites or bounds.workloads is not None or self._late() or self.stopped():
                     return
                 rows = self._missed_launches(plan, effort, bounds.seed, omittable, target)
                 continue
@@ -222,13 +222,13 @@ class Exploration:
     def _missed_launches(
         self, plan: coverage.Plan, effort: Effort, seed: int, omittable: list[str], target: Target
     ) -> list[Planned]:
-        """Add workloads that lead to launches which none tried so far has led to."""
+        """Add workloads that lead to launches which few or none of those tried so far have led to."""
         parameters = self.conditions.parameters
-        self.seen.launches = launch_sites.find(
+        self.seen.launch_sites = launch_sites.find(
             self.kernel, self.op, self.dtype, self.seen.tried, effort, seed, omittable, parameters, target, self.pool
         )
-        plan.rows += self.seen.launches.added
-        return list(self.seen.launches.added)
+        plan.rows += self.seen.launch_sites.added
+        return list(self.seen.launch_sites.added)
 
     def outside(self, workload: Workload) -> None:
         """Try a workload beyond the declared range, which is never judged, for a few seconds. The reference may raise

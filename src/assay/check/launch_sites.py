@@ -17,7 +17,7 @@ from assay.op import Op
 from assay.target import Target
 from assay.worker import Limits, Pool, Worker, WorkerLost
 from assay.worker.failure import Refused
-from assay.worker.questions import NameLaunches
+from assay.worker.questions import FindLaunches
 from assay.worker.request import Call
 from assay.workload import Workload
 
@@ -125,9 +125,9 @@ class _Asking:
                 return
             batch = rows[start : start + _BATCH]
             calls = [Call.of(self.kernel, row.workload, "native", self.parameters) for row in batch]
-            answer = self.worker.ask(NameLaunches(calls, self.target, left))
-            for row, launches in zip(batch, answer.launches, strict=False):
-                yield row, {int(launch.rpartition(":")[2]) for launch in launches}
+            answer = self.worker.ask(FindLaunches(calls, self.target, left))
+            for row, lines in zip(batch, answer.lines, strict=False):
+                yield row, set(lines)
 
 
 def _at(sites: Iterable[LaunchSite], lines: set[int]) -> frozenset[LaunchSite]:

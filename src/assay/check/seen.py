@@ -46,7 +46,7 @@ class Seen:
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     launched: list[tuple[Workload, int]] = field(default_factory=list)
     """Workloads with the most programs of a launch, where an interpreter counts them."""
-    launches: LaunchSites | None = None
+    launch_sites: LaunchSites | None = None
     """The launches in the kernel's source, once all planned workloads were tried."""
     failure: tuple[Workload, Outcome] | None = None
     _largest: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -140,8 +140,8 @@ class Seen:
 
     def _reached(self) -> list[tuple[LaunchSite, int]]:
         """Return how many workloads led to each launch in the source; nothing if it has one alone, or it is unknown."""
-        reached = self.launches.reached(self.tried) if self.launches else None
-        return [(site, reached[site]) for site in self.launches.sites] if self.launches and reached else []
+        reached = self.launch_sites.reached(self.tried) if self.launch_sites else None
+        return [(site, reached[site]) for site in self.launch_sites.sites] if self.launch_sites and reached else []
 
     @property
     def not_launched(self) -> list[str]:
@@ -149,7 +149,7 @@ class Seen:
         return [f"{site}{self._first(site)}" for site, count in self._reached() if not count]
 
     def _first(self, site: LaunchSite) -> str:
-        workload = self.launches.cheapest.get(site) if self.launches else None
+        workload = self.launch_sites.cheapest.get(site) if self.launch_sites else None
         return f", as on {','.join(f'{k}={v}' for k, v in workload.axes)}" if workload else ""
 
 

@@ -107,5 +107,5 @@ def _grown(space: Factors) -> Iterator[dict[str, int]]:
 
 
 def _dense(space: Factors) -> dict[str, str]:
-    """Strides make no difference here as often as they would in a draw: half of the shapes are dense and aligned."""
+    """Return the levels of dense tensors, for half of the shapes: most launches need them."""
     return {} if space.rng.random() < 0.5 else {n: v for n, v in space.plain.items() if n.startswith("layout")}

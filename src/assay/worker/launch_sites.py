@@ -12,35 +12,36 @@ from assay.target import Target
 from assay.worker import channel, load
 from assay.worker.execute import function_of
 from assay.worker.phase import phase
-from assay.worker.questions import Named, NameLaunches
+from assay.worker.questions import FindLaunches, LaunchLines
 
 
 @phase("compile")
-def name_launches(request: NameLaunches, arena: channel.Arena) -> Named:
-    """Return the launches of each call, of as many as the time allows."""
+def find_launches(request: FindLaunches, arena: channel.Arena) -> LaunchLines:
+    """Return the lines of the launches of each call, of as many calls as the time allows."""
     import torch
 
     from assay.worker.guard import inside, room
 
     end = time.monotonic() + request.seconds
-    named: list[list[str]] = []
+    lines: list[list[int]] = []
     for call in request.calls:
         if time.monotonic() > end:
             break
         op, function = function_of(call)
         tensors = {s.name: inside(torch.empty(room(s).size, dtype=torch.uint8, device="meta"), s) for s in call.tensors}
         args, keywords = load.arguments(call, op, tensors)
-        sites: list[str] = []
+        seen: dict[int, None] = {}
         file = str(call.kernel.file)
 
-        def found(name: str, sites: list[str] = sites, file: str = file) -> None:
-            sites.append(f"{name}:{_line(sys._getframe(1), file)}")
+        def found(seen: dict[int, None] = seen, file: str = file) -> None:
+            seen[_line(sys._getframe(1), file)] = None
 
+        instead = backend(call.kernel.address.backend).instead_of_launches(Target(request.target), found)
         # What a function does besides may need values, or memory: it is then not known what it launches.
-        with contextlib.suppress(Exception), backend(call.kernel.address.backend).naming(Target(request.target), found):
+        with contextlib.suppress(Exception), instead:
             function(*args, **keywords)
-        named.append(list(dict.fromkeys(sites)))
-    return Named(named)
+        lines.append(list(seen))
+    return LaunchLines(lines)
 
 
 def _line(frame: FrameType | None, file: str) -> int:

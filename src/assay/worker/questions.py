@@ -200,15 +200,15 @@ class Compile(Request[Built], answered_by="assay.worker.execute:compiled"):
 
 
 @dataclass(frozen=True)
-class Named(Answer):
-    launches: list[list[str]]
-    """For each call the launches, as name and line of the kernel's file; none if the function cannot be run so."""
+class LaunchLines(Answer):
+    lines: list[list[int]]
+    """For each call the lines of the kernel's file that launch something; none if the function cannot be run so."""
 
 
 @dataclass(frozen=True)
-class NameLaunches(Request[Named], answered_by="assay.worker.launch_sites:name_launches"):
-    """Run the kernel's Python for each of the calls, on tensors without memory, and name what it would launch. Nothing
-    is built or launched."""
+class FindLaunches(Request[LaunchLines], answered_by="assay.worker.launch_sites:find_launches"):
+    """Run the kernel's Python for each of the calls, on tensors without memory, and find the lines that would launch
+    something. Nothing is built or launched."""
 
     calls: list[Call]
     target: str
